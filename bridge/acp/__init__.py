@@ -1,0 +1,1 @@
+"""The editor's side: the Agent Client Protocol over stdio."""

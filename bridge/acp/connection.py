@@ -1,0 +1,96 @@
+"""The line to the editor: what we send goes out in order, what we ask is matched with its answer.
+
+Rule 1: sending never waits and never fails; what a closed line loses nobody is there to miss.
+Rule 2: an answer that comes after we stopped waiting is dropped.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import anyio
+
+from bridge.acp.peer import Peer, Reply
+from bridge.acp.stdio import Stdio
+from bridge.core.wire import Json
+from bridge.errors import INTERNAL_ERROR, BridgeError, EditorError, to_editor
+
+
+@dataclass(eq=False, slots=True)
+class _Waiting:
+    arrived: anyio.Event = field(default_factory=anyio.Event)
+    reply: Reply | None = None
+
+
+class Connection:
+    """Both directions of the line; owner of the requests that are open."""
+
+    def __init__(self, peer: Peer, stdio: Stdio) -> None:
+        self._peer = peer
+        self._stdio = stdio
+        self._waiting: dict[int | str, _Waiting] = {}
+
+    def notify(self, method: str, params: Mapping[str, object]) -> None:
+        """Send a notification."""
+        self._peer.notify(method, params)
+        self.flush()
+
+    def raw(self, line: bytes) -> None:
+        """Send a line that is ready, line end included."""
+        self._stdio.write(line)
+
+    def result(self, request: str | int | None, result: Mapping[str, object]) -> None:
+        """Answer a request of the editor's."""
+        self._peer.result(request, result)
+        self.flush()
+
+    def refuse(self, request: str | int | None, error: BridgeError) -> None:
+        """Answer a request of the editor's with an error."""
+        answer = to_editor(error)
+        self._peer.error(request, answer.code, answer.message, answer.data)
+        self.flush()
+
+    async def request(self, method: str, params: Mapping[str, object]) -> Json:
+        """Ask the editor and wait for as long as it takes; EditorError if it refuses.
+
+        Whoever is cancelled while waiting gives the request up, and the editor is told so.
+        """
+        request, waiting = self._peer.request(method, params), _Waiting()
+        self._waiting[request] = waiting
+        self.flush()
+        try:
+            await waiting.arrived.wait()
+        finally:
+            if self._waiting.pop(request, None) is not None:
+                self.notify("$/cancel_request", {"requestId": request})
+        return _result(waiting.reply)
+
+    def settle(self, reply: Reply) -> None:
+        """Hand an answer of the editor's to whoever waits for it."""
+        if not isinstance(reply.id, int | str):
+            return
+        waiting = self._waiting.pop(reply.id, None)
+        if waiting is not None:
+            waiting.reply = reply
+            waiting.arrived.set()
+
+    async def room(self) -> None:
+        """Wait while the editor is far behind in reading."""
+        await self._stdio.room()
+
+    def flush(self) -> None:
+        """Send what the peer has ready."""
+        data = self._peer.take()
+        if data:
+            self._stdio.write(data)
+
+
+def _result(reply: Reply | None) -> Json:
+    if reply is None:
+        raise EditorError(INTERNAL_ERROR, "the editor did not answer")
+    if reply.error is None:
+        return reply.result
+    code = reply.error.get("code")
+    raise EditorError(
+        code if isinstance(code, int) else INTERNAL_ERROR,
+        f"the editor answered with an error: {str(reply.error.get('message'))[:200]}",
+    )

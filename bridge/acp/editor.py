@@ -1,0 +1,274 @@
+"""What we show the editor and what we ask of it, for one session.
+
+Rule 1: only what the client advertised is used; a person who cannot be asked has not agreed.
+Rule 2: only an answer that was offered counts. Anything else, errors included, is a refusal.
+Rule 3: a wait for a person has no deadline; it ends with an answer, a cancel or the connection.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from bridge.acp.connection import Connection
+from bridge.core import updates
+from bridge.core.handshake import Capabilities
+from bridge.core.policy import Grant
+from bridge.core.updates import Update
+from bridge.core.wire import JsonObject, dump, encode
+from bridge.errors import EditorError
+from tools.base import Answers, Approved, NoAnswer, Question, Rejected
+
+Permission = Literal["once", "always", "no"]
+
+_MOST_BUTTONS = 6
+_CHOICES: dict[str, Permission] = {"allow_once": "once", "allow_always": "always"}
+
+_PLAN_QUESTION = "Approve this plan and leave plan mode?"
+_APPROVE = "Approve"
+_KEEP = "Keep planning"
+_CANCELLED = (
+    "request_user_input was cancelled by the user; go on without an answer, or ask in plain text"
+)
+_NO_CHANNEL = "no user-interaction channel is available: ask in plain text and end your turn"
+_NO_REVIEW = (
+    "no user-interaction channel is available to review the plan; ask the user to switch the "
+    "session mode instead"
+)
+
+
+class SessionEditor:
+    """The editor, as one session sees it."""
+
+    def __init__(self, connection: Connection, can: Capabilities, session: str) -> None:
+        self.can = can
+        self._connection = connection
+        self._session = session
+        named = json.dumps(session)
+        self._chunk_head = {
+            role: f'{{"jsonrpc":"2.0","method":"session/update","params":{{"sessionId":{named},'
+            f'"update":{{"sessionUpdate":"agent_{role}_chunk","messageId":"'
+            for role in ("message", "thought")
+        }
+
+    def update(self, update: Update) -> None:
+        """Show one update."""
+        line = self._line(update)
+        if len(line) > updates.LONGEST_LINE:
+            line = self._line(updates.fitted(update))
+        self._connection.raw(line)
+
+    def text(self, role: Literal["message", "thought"], message: str, text: str) -> None:
+        """Show text that streams; the hot path: built without a detour over dictionaries."""
+        if len(text) > updates.LONGEST_CHUNK:
+            for update in updates.chunk(role, message, text):
+                self.update(update)
+            return
+        line = (
+            f'{self._chunk_head[role]}{message}","content":{{"type":"text","text":'
+            f"{json.dumps(text, ensure_ascii=False)}}}}}}}}}\n"
+        )
+        self._connection.raw(encode(line))
+
+    def notice(self, severity: Literal["info", "warning", "error"], text: str) -> None:
+        """Say something beside the conversation, to clients that take it."""
+        if self.can.notices:
+            self.update(updates.notice(severity, text))
+
+    async def room(self) -> None:
+        """Wait while the editor is far behind in reading."""
+        await self._connection.room()
+
+    async def permission(self, call: Update, grant: Grant | None) -> Permission:
+        """Ask whether a call may run; `grant`: the lasting permission that may be given."""
+        lasting = [] if grant is None else [_option("allow_always", grant.label)]
+        options = [
+            _option("allow_once", "Allow once"),
+            *lasting,
+            _option("reject_once", "Reject"),
+        ]
+        chosen = await self._choose(call, options)
+        return _CHOICES.get(chosen or "", "no")
+
+    def person(self, card_id: str) -> "CallPerson":
+        """The person, asked on behalf of one call."""
+        return CallPerson(self, card_id)
+
+    async def form(self, card_id: str, message: str, schema: Update) -> Mapping[str, Any] | None:
+        """The content of an accepted form; None for everything else."""
+        params: Update = {
+            "sessionId": self._session,
+            "toolCallId": card_id,
+            "mode": "form",
+            "message": message,
+            "requestedSchema": schema,
+        }
+        match await self._ask("elicitation/create", params):
+            case {"action": "accept", "content": dict(content)}:
+                return content
+            case _:
+                return None
+
+    async def pick(self, card_id: str, title: str, labels: Sequence[str]) -> str | None:
+        """One of a few labels, chosen in a permission dialog; the last one is the refusal."""
+        kinds = ["allow_once"] * (len(labels) - 1) + ["reject_once"]
+        options = [
+            {"optionId": label, "name": label, "kind": kind}
+            for label, kind in zip(labels, kinds, strict=True)
+        ]
+        call = {"toolCallId": card_id, "title": title, "kind": "other", "status": "pending"}
+        return await self._choose(call, options)
+
+    async def _choose(self, call: Update, options: list[Update]) -> str | None:
+        params = {"sessionId": self._session, "toolCall": call, "options": options}
+        match await self._ask("session/request_permission", params):
+            case {"outcome": {"outcome": "selected", "optionId": str(chosen)}}:
+                offered = {option["optionId"] for option in options}
+                return chosen if chosen in offered else None
+            case _:
+                return None
+
+    async def _ask(self, method: str, params: Update) -> object:
+        try:
+            return await self._connection.request(method, params)
+        except EditorError:
+            return None
+
+    def _line(self, update: Update) -> bytes:
+        params = {"sessionId": self._session, "update": update}
+        return dump({"jsonrpc": "2.0", "method": "session/update", "params": params}) + b"\n"
+
+
+@dataclass(frozen=True, slots=True)
+class CallPerson:
+    """The person in front of the editor; asked by a form, or else by permission buttons."""
+
+    editor: SessionEditor
+    card_id: str
+
+    async def review(self, plan: str) -> Approved | Rejected | NoAnswer:
+        """Show the plan and wait."""
+        if self.editor.can.form:
+            message = f"{_PLAN_QUESTION}\n\n{plan}"
+            return _verdict(await self.editor.form(self.card_id, message, _REVIEW_FORM))
+        chosen = await self.editor.pick(self.card_id, _PLAN_QUESTION, (_APPROVE, _KEEP))
+        if chosen is None:
+            return NoAnswer(_NO_REVIEW)
+        return Approved() if chosen == _APPROVE else Rejected()
+
+    async def ask(
+        self, title: str, message: str, questions: tuple[Question, ...]
+    ) -> Answers | NoAnswer:
+        """Put questions and wait."""
+        if self.editor.can.form:
+            form = _question_form(title, questions)
+            content = await self.editor.form(self.card_id, message, form)
+            return NoAnswer(_CANCELLED) if content is None else _answers(content, questions)
+        if len(questions) != 1 or not 0 < len(questions[0].options) <= _MOST_BUTTONS:
+            return NoAnswer(_NO_CHANNEL)
+        return await self._pick_one(questions[0])
+
+    async def _pick_one(self, question: Question) -> Answers | NoAnswer:
+        labels = [option.label for option in question.options]
+        no_answer = "Other (answer in the chat)"
+        chosen = await self.editor.pick(self.card_id, question.question, (*labels, no_answer))
+        if chosen not in labels:
+            return NoAnswer(_CANCELLED)
+        return Answers({question.id: (chosen,)})
+
+
+_REVIEW_FORM: JsonObject = {
+    "type": "object",
+    "title": "Plan review",
+    "properties": {
+        "choice": {
+            "type": "string",
+            "title": _PLAN_QUESTION,
+            "description": "Choose one option, or fill a custom answer below.",
+            "oneOf": [
+                {
+                    "const": _APPROVE,
+                    "title": f"{_APPROVE}: Leave plan mode; the plan is carried out from the "
+                    "next step.",
+                },
+                {
+                    "const": _KEEP,
+                    "title": f"{_KEEP}: Stay in plan mode; feedback goes back to the model.",
+                },
+            ],
+        },
+        "custom": {
+            "type": "string",
+            "title": "Custom answer",
+            "description": "Optional free-form answer. Leave empty to use the selected option.",
+        },
+    },
+    "required": [],
+}
+
+
+def _verdict(content: Mapping[str, Any] | None) -> Approved | Rejected:
+    """Consent is the one choice, with nothing typed beside it."""
+    if content is None:
+        return Rejected()
+    custom = str(content.get("custom") or "").strip()
+    if custom:
+        return Rejected(custom)
+    return Approved() if content.get("choice") == _APPROVE else Rejected()
+
+
+def _question_form(title: str, questions: Sequence[Question]) -> Update:
+    form: Update = {"type": "object"}
+    if title:
+        form["title"] = title
+    form["properties"] = {question.id: _property(question) for question in questions}
+    form["required"] = [question.id for question in questions]
+    return form
+
+
+def _property(question: Question) -> Update:
+    named = {"title": question.header or question.question, "description": question.question}
+    if question.multi_select and question.options:
+        return {"type": "array", **named, "items": _items(question)}
+    return {"type": "string", **named, **_enumeration(question, "oneOf", "enum")}
+
+
+def _items(question: Question) -> Update:
+    # A list of described choices has no type beside anyOf in the protocol's schema.
+    choices = _enumeration(question, "anyOf", "enum")
+    return choices if "anyOf" in choices else {"type": "string", **choices}
+
+
+def _enumeration(question: Question, described: str, plain: str) -> Update:
+    if not question.options:
+        return {}
+    if not any(option.description for option in question.options):
+        return {plain: [option.label for option in question.options]}
+    return {
+        described: [
+            {
+                "const": option.label,
+                "title": f"{option.label}: {option.description}"
+                if option.description
+                else option.label,
+            }
+            for option in question.options
+        ]
+    }
+
+
+def _answers(content: Mapping[str, Any], questions: Sequence[Question]) -> Answers | NoAnswer:
+    """The answers, if every question has one that was offered."""
+    chosen: dict[str, tuple[str, ...]] = {}
+    for question in questions:
+        value = content.get(question.id)
+        values: list[Any] = value if isinstance(value, list) else [value]
+        labels = [option.label for option in question.options]
+        if not all(isinstance(one, str) and (one in labels or not labels) for one in values):
+            return NoAnswer(f'the answer to "{question.id}" is none that was offered; ask again')
+        chosen[question.id] = tuple(values)
+    return Answers(chosen)
+
+
+def _option(kind: Literal["allow_once", "allow_always", "reject_once"], name: str) -> Update:
+    return {"optionId": kind, "name": name, "kind": kind}

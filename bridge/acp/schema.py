@@ -1,0 +1,354 @@
+"""What the editor may send: the params of its requests and notes, as far as we read them.
+
+It must not know what is done with them.
+
+Rule 1: what a client wrote wrongly is forgiven where the protocol's schema says so, by the three
+annotations below; anything else is refused with the name of the field.
+Rule 2: a refusal never repeats a value: the environment of an MCP server holds secrets.
+Rule 3: keys we do not know are ignored, and gone.
+"""
+
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Annotated, Any, Literal, TypeAlias, TypeVar, cast
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Discriminator,
+    Field,
+    Strict,
+    Tag,
+    ValidationError,
+    ValidationInfo,
+    WrapValidator,
+)
+from pydantic.alias_generators import to_camel
+from pydantic_core import ErrorDetails, PydanticCustomError
+
+from bridge.core.wire import JsonObject
+from bridge.errors import INVALID_PARAMS, EditorError
+
+_NOT_ABSOLUTE = "not_absolute"
+
+T = TypeVar("T")
+M = TypeVar("M", bound="Params")
+
+
+class Params(BaseModel):
+    """Names in Python's manner here, in JSON's on the wire."""
+
+    # Built when first read: all at once they would hold up the first answers.
+    model_config = ConfigDict(alias_generator=to_camel, frozen=True, defer_build=True)
+
+
+def read(model: type[M], params: JsonObject) -> M:
+    """These params as this model; EditorError, with the first faults, if they are not."""
+    try:
+        return model.model_validate(params)
+    except ValidationError as error:
+        faults = error.errors(include_url=False, include_input=False)
+    raise EditorError(INVALID_PARAMS, "; ".join(_complaint(fault) for fault in faults[:3]))
+
+
+def _complaint(fault: ErrorDetails) -> str:
+    field = ".".join(map(str, fault["loc"])) or "params"
+    return f"{field}{' ' if fault['type'] == _NOT_ABSOLUTE else ': '}{fault['msg']}"
+
+
+# -- how the protocol forgives --------------------------------------------------------------------
+
+
+def _or_none(value: object, valid: Callable[[object], object]) -> object:
+    try:
+        return valid(value)
+    except ValidationError:
+        return None
+
+
+def _valid_only(value: object, valid: Callable[[object], list[object]]) -> list[object]:
+    if not isinstance(value, list):
+        return valid(value)
+    kept: list[object] = []
+    for item in cast("list[object]", value):
+        with suppress(ValidationError):
+            kept += valid([item])
+    return kept
+
+
+def _or_empty(value: object) -> object:
+    return [] if value is None else value
+
+
+OrNone: TypeAlias = Annotated[T | None, WrapValidator(_or_none)]
+"""x-deserialize-default-on-error: a bad value is none."""
+
+ValidOnly: TypeAlias = Annotated[list[T], WrapValidator(_valid_only)]
+"""x-deserialize-skip-invalid-items: a bad item is left out."""
+
+OrEmpty: TypeAlias = Annotated[list[T], BeforeValidator(_or_empty)]
+"""x-deserialize-default-on-null: null is an empty list."""
+
+
+# -- content --------------------------------------------------------------------------------------
+
+
+class Annotations(Params):
+    """Whom a block is for, and how much it matters: advice."""
+
+    audience: OrNone[ValidOnly[Literal["user", "assistant"]]] = None
+    last_modified: OrNone[str] = None
+    priority: OrNone[float] = None
+
+
+class Block(Params):
+    """One piece of a prompt."""
+
+    annotations: OrNone[Annotations] = None
+
+    def as_sent(self) -> dict[str, Any]:
+        """The block as the protocol writes it."""
+        return self.model_dump(by_alias=True, exclude_none=True)
+
+
+class TextBlock(Block):
+    """Text of the person's."""
+
+    type: Literal["text"]
+    text: str
+
+
+class ImageBlock(Block):
+    """An image, base64."""
+
+    type: Literal["image"]
+    data: str
+    mime_type: str
+    uri: OrNone[str] = None
+
+
+class AudioBlock(Block):
+    """Sound, base64."""
+
+    type: Literal["audio"]
+    data: str
+    mime_type: str
+
+
+class LinkBlock(Block):
+    """Something the person points to, without its content."""
+
+    type: Literal["resource_link"]
+    name: str
+    uri: str
+    description: OrNone[str] = None
+    mime_type: OrNone[str] = None
+    size: OrNone[int] = None
+    title: OrNone[str] = None
+
+
+class TextResource(Params):
+    """A file's text."""
+
+    uri: str
+    text: str
+    mime_type: OrNone[str] = None
+
+
+class BlobResource(Params):
+    """A file's bytes, base64."""
+
+    uri: str
+    blob: str
+    mime_type: OrNone[str] = None
+
+
+class ResourceBlock(Block):
+    """Something the person points to, with its content."""
+
+    type: Literal["resource"]
+    resource: TextResource | BlobResource
+
+
+class UnknownBlock(Block):
+    """A block of a type that this version of the protocol does not have."""
+
+    type: str
+
+
+_BLOCKS = ("text", "image", "audio", "resource_link", "resource")
+
+
+def _block_tag(value: object) -> str:
+    kind = _type(value)
+    return kind if kind in _BLOCKS else "unknown"
+
+
+def _type(value: object) -> object:
+    return cast("dict[str, object]", value).get("type") if isinstance(value, dict) else None
+
+
+ContentBlock: TypeAlias = Annotated[
+    Annotated[TextBlock, Tag("text")]
+    | Annotated[ImageBlock, Tag("image")]
+    | Annotated[AudioBlock, Tag("audio")]
+    | Annotated[LinkBlock, Tag("resource_link")]
+    | Annotated[ResourceBlock, Tag("resource")]
+    | Annotated[UnknownBlock, Tag("unknown")],
+    Discriminator(_block_tag),
+]
+
+
+# -- MCP servers ----------------------------------------------------------------------------------
+
+
+class Pair(Params):
+    """An environment variable or an HTTP header."""
+
+    name: str
+    value: str
+
+
+class StdioServer(Params):
+    """A program that speaks MCP over its standard streams."""
+
+    name: str
+    command: str
+    args: OrEmpty[str] = []
+    env: OrEmpty[Pair] = Field(default=[], repr=False)
+
+
+class HttpServer(Params):
+    """A server reached over streamable HTTP."""
+
+    type: Literal["http"]
+    name: str
+    url: str
+    headers: OrEmpty[Pair] = Field(default=[], repr=False)
+
+
+class SseServer(Params):
+    """A server reached over HTTP with server-sent events, the older way."""
+
+    type: Literal["sse"]
+    name: str
+    url: str
+    headers: OrEmpty[Pair] = Field(default=[], repr=False)
+
+
+class OtherServer(Params):
+    """A server reached in a way we do not know."""
+
+    type: str
+    name: str
+
+
+def _server_tag(value: object) -> str:
+    kind = _type(value)
+    if kind in ("http", "sse"):
+        return str(kind)
+    # A type is no part of the stdio form, which is told by its command.
+    known = isinstance(value, dict) and "command" in value
+    return "other" if isinstance(kind, str) and not known else "stdio"
+
+
+McpServer: TypeAlias = Annotated[
+    Annotated[StdioServer, Tag("stdio")]
+    | Annotated[HttpServer, Tag("http")]
+    | Annotated[SseServer, Tag("sse")]
+    | Annotated[OtherServer, Tag("other")],
+    Discriminator(_server_tag),
+]
+
+
+# -- methods --------------------------------------------------------------------------------------
+
+
+def _absolute(path: str) -> str:
+    if not path.startswith("/"):
+        raise PydanticCustomError(
+            _NOT_ABSOLUTE, "must be an absolute path: {path}", {"path": path[:200]}
+        )
+    return path
+
+
+AbsolutePath: TypeAlias = Annotated[str, AfterValidator(_absolute)]
+
+
+class AnyParams(Params):
+    """Params that are read elsewhere."""
+
+    model_config = ConfigDict(extra="allow")
+
+
+class AuthenticateParams(Params):
+    """authenticate."""
+
+    method_id: str
+
+
+class NewSessionParams(Params):
+    """session/new."""
+
+    cwd: AbsolutePath
+    mcp_servers: OrEmpty[McpServer] = []
+
+
+class SessionParams(Params):
+    """Whatever is about one session."""
+
+    session_id: str
+
+
+class LoadSessionParams(SessionParams):
+    """session/load."""
+
+    cwd: AbsolutePath
+    mcp_servers: OrEmpty[McpServer] = []
+
+
+class ListSessionsParams(Params):
+    """session/list."""
+
+    cwd: AbsolutePath | None = None
+    cursor: str | None = None
+
+
+class SetModeParams(SessionParams):
+    """session/set_mode."""
+
+    mode_id: str
+
+
+def _option_value(value: object, info: ValidationInfo) -> object:
+    if isinstance(value, str) or (isinstance(value, bool) and info.data["type"] == "boolean"):
+        return value
+    raise PydanticCustomError(
+        "option_value", 'must be a string, or a boolean beside "type": "boolean"'
+    )
+
+
+class SetConfigOptionParams(SessionParams):
+    """session/set_config_option."""
+
+    config_id: str
+    type: OrNone[str] = None
+    value: Annotated[str | bool, BeforeValidator(_option_value)]
+
+
+class PromptParams(SessionParams):
+    """session/prompt."""
+
+    prompt: list[ContentBlock]
+
+
+class CancelParams(SessionParams):
+    """session/cancel."""
+
+
+class CancelRequestParams(Params):
+    """$/cancel_request."""
+
+    request_id: str | Annotated[int, Strict()] | None

@@ -1,0 +1,133 @@
+"""One answer of the model's: shown to the editor as it comes, recorded when it has ended.
+
+Rule 1: what is to be shown is decided by core/response.py; here it gets its ids and goes out.
+Rule 2: every call that was announced ends once: by its result, or here when its answer fails.
+Rule 3: nothing here waits, so that a cancelled turn can still put everything in order.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from bridge.acp.editor import SessionEditor
+from bridge.core import updates
+from bridge.core.records import Announced, Responded, Returned, SaidText
+from bridge.core.response import Call, Effect, FunctionCall, Say, Think, Usage
+from bridge.core.wire import JsonObject
+from bridge.session import Session
+from tools.base import Bound, Card, Place, Tool
+
+_EARLY_PATH = re.compile(r'"file_path"\s*:\s*"((?:[^"\\]|\\.)*)"')
+
+
+@dataclass(eq=False, slots=True)
+class _Text:
+    said: SaidText
+    pieces: list[str] = field(default_factory=list[str])
+
+
+class Answer:
+    """What the person has seen of one answer; owned by the turn that asked for it."""
+
+    def __init__(
+        self, session: Session, editor: SessionEditor, tools: Mapping[str, Tool[Any]]
+    ) -> None:
+        self._session = session
+        self._editor = editor
+        self._tools = tools
+        self._number = session.next_response()
+        self._seen: list[_Text | str] = []
+        self._texts: dict[str, _Text] = {}
+        self._announced: dict[str, tuple[FunctionCall, Announced]] = {}
+        self.visible = False
+        """Message text was shown or a call announced."""
+
+    def show(self, effects: Iterable[Effect]) -> None:
+        """Show what is to be seen of these effects."""
+        for effect in effects:
+            match effect:
+                case Say(item=item, text=text):
+                    self.visible = True
+                    self._say("message", f"m{self._number}.{item}", text)
+                case Think(item=item, text=text):
+                    self._say("thought", f"t{self._number}.{item}", text)
+                case Call(call=call):
+                    self.visible = True
+                    self._announce(call, complete=effect.complete)
+                case _:
+                    pass
+
+    def calls(self, wanted: Iterable[FunctionCall]) -> list[tuple[FunctionCall, Announced]]:
+        """The calls that are to run, with their cards."""
+        return [(call, self._announced[call.call_id][1]) for call in wanted]
+
+    def record(self, items: tuple[JsonObject, ...], usage: Usage | None = None) -> None:
+        """Write the answer down; without items it leaves no trace in the history."""
+        seen = tuple(
+            self._announced[one][1]
+            if isinstance(one, str)
+            else SaidText(one.said.role, one.said.message, "".join(one.pieces))
+            for one in self._seen
+        )
+        used = None if usage is None else usage.input_tokens + usage.output_tokens
+        maker = self._session.dialect.maker
+        self._session.record(Responded(self._number, maker, seen, items, used))
+
+    def close(self, reason: str, *, but: Iterable[FunctionCall] = ()) -> None:
+        """End every announced call that will not run."""
+        running = {call.call_id for call in but}
+        for call_id, (call, announced) in self._announced.items():
+            if call_id not in running:
+                returned = Returned(announced.card_id, call_id, call.custom, reason, ok=False)
+                self._session.record(returned)
+                self._editor.update(ending(returned, announced, self._editor))
+
+    def _say(self, role: Any, message: str, text: str) -> None:
+        known = self._texts.get(message)
+        if known is None:
+            known = self._texts[message] = _Text(SaidText(role, message, ""))
+            self._seen.append(known)
+        known.pieces.append(text)
+        self._editor.text(role, message, text)
+
+    def _announce(self, call: FunctionCall, *, complete: bool) -> None:
+        known = self._announced.get(call.call_id)
+        card_id = self._session.card_id(call.call_id) if known is None else known[1].card_id
+        card = self._card(call) if complete else _early_card(call)
+        arguments = call.arguments if complete else ""
+        announced = Announced(card_id, call.call_id, call.name, arguments, card)
+        self._announced[call.call_id] = call, announced
+        show = updates.announcement if known is None else updates.renewal
+        if known is None:
+            self._seen.append(call.call_id)
+        can, cwd = self._editor.can, self._session.cwd
+        self._editor.update(show(announced, cwd=cwd, terminal=can.terminal_output))
+
+    def _card(self, call: FunctionCall) -> Card:
+        tool = self._tools.get(call.name)
+        if tool is None or call.custom:
+            return Card(call.name)
+        bound = tool.bind(updates.raw_input(call.arguments), self._session.cwd)
+        return bound.card if isinstance(bound, Bound) else Card(call.name)
+
+
+def ending(
+    returned: Returned, call: Announced, editor: SessionEditor, *, streamed: bool = False
+) -> updates.Update:
+    """The last update of a call, in the form this client takes."""
+    return updates.outcome(
+        returned,
+        execute=call.card.kind == "execute",
+        terminal=editor.can.terminal_output,
+        streamed=streamed,
+    )
+
+
+def _early_card(call: FunctionCall) -> Card:
+    """A card for a call whose arguments are still coming."""
+    found = _EARLY_PATH.search(call.arguments)
+    path = None if found is None else updates.raw_input(f'{{"path":"{found[1]}"}}').get("path")
+    title = call.name if path is None else f"{call.name.capitalize()} {path}"
+    places = (Place(path),) if isinstance(path, str) and path.startswith("/") else ()
+    return Card(title, places=places)

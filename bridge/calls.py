@@ -1,0 +1,229 @@
+"""Runs the tool calls of one answer: judged, allowed by the person where needed, then made.
+
+Rule 1: what may run is decided by core/policy.py; an answer that is not a clear yes is a no.
+Rule 2: calls that only read run at the same time, all others one after another; results come in
+the model's order.
+Rule 3: however this ends, every call has one result in the history and one end on its card.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from typing import Any
+
+import anyio
+from anyio.lowlevel import checkpoint_if_cancelled
+
+from bridge.acp.editor import SessionEditor
+from bridge.answer import ending
+from bridge.core import policy, updates
+from bridge.core.records import Announced, Returned, SawFile
+from bridge.core.response import FunctionCall
+from bridge.core.wire import load_object
+from bridge.session import Session
+from tools.base import Context, Files, Prepared, Result, Shell, Signal, Tool
+
+ABORTED = "Error: command aborted"
+NEVER_STARTED = "Error: tool call aborted before dispatch"
+
+_SNAPSHOT_SECONDS = 0.15
+_SNAPSHOT_CHARACTERS = 4096
+
+Pair = tuple[FunctionCall, Announced]
+
+
+@dataclass(frozen=True, slots=True)
+class Workbench:
+    """The tools, and this machine's files and processes."""
+
+    tools: Mapping[str, Tool[Any]]
+    files: Files
+    shell: Callable[[Session], Shell]
+
+
+class Calls:
+    """The calls of one answer; owned by the turn that runs them."""
+
+    def __init__(
+        self, session: Session, editor: SessionEditor, bench: Workbench, calls: Sequence[Pair]
+    ) -> None:
+        self._session = session
+        self._editor = editor
+        self._bench = bench
+        self._open = {announced.card_id: (call, announced) for call, announced in calls}
+        self._started: set[str] = set()
+        self._screens: dict[str, _Screen] = {}
+        self.signals: list[Signal] = []
+        """What the results mean beyond their text, in order."""
+
+    async def run(self) -> None:
+        """Run all of them; what a cancellation leaves open is ended as aborted."""
+        try:
+            for group in self._groups():
+                results = await self._together(group)
+                for (call, announced), result in zip(group, results, strict=True):
+                    self._finish(call, announced, result)
+        finally:
+            for card_id, (call, announced) in list(self._open.items()):
+                text = ABORTED if card_id in self._started else NEVER_STARTED
+                self._finish(call, announced, Result(text, ok=False))
+
+    def _groups(self) -> Iterator[list[Pair]]:
+        """Neighbours that may run at the same time, everything else alone."""
+
+        def may_share(pair: Pair) -> bool:
+            tool = self._bench.tools.get(pair[0].name)
+            return tool is not None and tool.parallel
+
+        for shared, group in groupby(list(self._open.values()), may_share):
+            if shared:
+                yield list(group)
+            else:
+                yield from ([pair] for pair in group)
+
+    async def _together(self, group: Sequence[Pair]) -> list[Result]:
+        results: dict[str, Result] = {}
+
+        async def one(call: FunctionCall, announced: Announced) -> None:
+            results[announced.card_id] = await self._call(call, announced)
+
+        if len(group) == 1:
+            await one(*group[0])
+        else:
+            async with anyio.create_task_group() as tasks:
+                for pair in group:
+                    tasks.start_soon(one, *pair)
+        return [results[announced.card_id] for _, announced in group]
+
+    async def _call(self, call: FunctionCall, announced: Announced) -> Result:
+        tool = self._bench.tools.get(call.name)
+        if tool is None or call.custom:
+            return Result.error(f'unknown tool "{call.name}"')
+        try:
+            arguments = load_object(call.arguments or "{}")
+        except ValueError as error:
+            return Result.error(
+                f"invalid arguments: {error}; they may have been cut off, send the call again"
+            )
+        bound = tool.bind(arguments, self._session.cwd)
+        if isinstance(bound, Result):
+            return bound
+        denied = policy.refusal(self._session.mode, mutates=tool.mutates)
+        if denied is not None:
+            return Result.error(f"{call.name} {denied.text}")
+        prepared = await bound.prepare(self._context(announced))
+        if isinstance(prepared, Result):
+            return prepared
+        refused = await self._refused(call, announced, prepared)
+        if refused is not None:
+            return refused
+        await checkpoint_if_cancelled()
+        self._started.add(announced.card_id)
+        self._editor.update(updates.progress(announced.card_id, status="in_progress"))
+        return await self._watched(announced, prepared)
+
+    async def _refused(
+        self, call: FunctionCall, announced: Announced, prepared: Prepared
+    ) -> Result | None:
+        """None: the call may run."""
+        session, access = self._session, prepared.access
+        match policy.judge(session.mode, session.permission, access):
+            case policy.Allow():
+                return None
+            case policy.Deny(text=text):
+                return Result.error(f"{call.name} {text}")
+            case policy.Ask() if session.granted(access):
+                return None
+            case policy.Ask():
+                pass
+        grant = policy.lasting(session.mode, access)
+        question = updates.question(announced, prepared.shown)
+        answer = await self._editor.permission(question, grant)
+        if answer == "always" and grant is not None:
+            session.grants.add(grant)
+        if answer == "no":
+            return Result.error(
+                "the user declined this call; do not repeat it, go on without it or ask why"
+            )
+        return None
+
+    async def _watched(self, announced: Announced, prepared: Prepared) -> Result:
+        """Run the call; what a command prints is shown while it runs."""
+        if announced.card.kind != "execute":
+            return await prepared.run()
+        screen = self._screens[announced.card_id]
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(screen.refresh)
+            result = await prepared.run()
+            tasks.cancel_scope.cancel()
+        return result
+
+    def _context(self, announced: Announced) -> Context:
+        session = self._session
+        screen = self._screens[announced.card_id] = _Screen(self._editor, announced.card_id)
+        return Context(
+            cwd=session.cwd,
+            roots=session.roots,
+            files=self._bench.files,
+            shell=self._bench.shell(session),
+            seen=session.seen,
+            person=self._editor.person(announced.card_id),
+            planning=session.mode == "plan",
+            output=screen.add,
+        )
+
+    def _finish(self, call: FunctionCall, announced: Announced, result: Result) -> None:
+        del self._open[announced.card_id]
+        session, screen = self._session, self._screens.pop(announced.card_id, None)
+        for change in session.seen.changes():
+            session.record(SawFile(change))
+        returned = Returned(
+            announced.card_id,
+            call.call_id,
+            call.custom,
+            result.text,
+            result.ok,
+            result.shown,
+            result.title,
+            result.data,
+        )
+        session.record(returned)
+        streamed = screen is not None and screen.flush()
+        self._editor.update(ending(returned, announced, self._editor, streamed=streamed))
+        if result.signal is not None:
+            self.signals.append(result.signal)
+
+
+@dataclass(eq=False, slots=True)
+class _Screen:
+    """What a running command prints: appended in a terminal card, else shown as its tail."""
+
+    editor: SessionEditor
+    card_id: str
+    _new: str = ""
+    _tail: str = ""
+    _shown: bool = field(default=False)
+
+    def add(self, text: str) -> None:
+        self._new += text
+
+    async def refresh(self) -> None:
+        """Show what came, now and then, until cancelled."""
+        while True:
+            await anyio.sleep(_SNAPSHOT_SECONDS)
+            self._show()
+
+    def flush(self) -> bool:
+        """Show the rest where it would be missing; whether the terminal card has the output."""
+        if self._shown and self.editor.can.terminal_output:
+            self._show()
+        return self._shown
+
+    def _show(self) -> None:
+        if not self._new:
+            return
+        terminal = self.editor.can.terminal_output
+        self._tail = (self._tail + self._new)[-_SNAPSHOT_CHARACTERS:]
+        text = self._new if terminal else self._tail
+        self.editor.update(updates.printed(self.card_id, text, terminal=terminal))
+        self._new, self._shown = "", True

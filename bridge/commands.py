@@ -1,0 +1,166 @@
+"""Slash commands: what the user types instead of a prompt.
+
+Rule 1: one function and one row of COMMANDS per command; the editor's menu comes from the table.
+Rule 2: a command answers with text; what the model is to do afterwards runs in the same turn.
+"""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from bridge.core import goal as goals
+from bridge.core.goal import NO_GOAL, USAGE
+from bridge.core.records import GoalChanged
+from bridge.session import Session
+
+_LINE = re.compile(r"/([A-Za-z][A-Za-z0-9_-]*)(?:[ \t\n]+(.*))?", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What a command answers, and how the turn goes on."""
+
+    text: str
+    message: str | None = None
+    """A message to the model, as if the user had sent it."""
+    pursue: bool = False
+    """Work on the goal now."""
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """One slash command."""
+
+    description: str
+    hint: str
+    run: Callable[[Session, str], Reply]
+
+
+def reply_to(session: Session, text: str) -> Reply | None:
+    """The reply to a slash command; None for text that is none and goes to the model."""
+    line = _LINE.fullmatch(text)
+    if line is None:
+        return None
+    command = COMMANDS.get(line[1])
+    if command is None:
+        return Reply(f"Error: unknown command: {text.split(chr(10), 1)[0].strip()}")
+    return command.run(session, (line[2] or "").strip())
+
+
+def _plan(session: Session, argument: str) -> Reply:
+    if argument.lower() == "off":
+        return Reply(_leave_plan_mode(session))
+    session.switch("plan")
+    text = "Entering plan mode (applies from the next step). Use /plan off to leave."
+    return Reply(text, message=argument or None)
+
+
+def _leave_plan_mode(session: Session) -> str:
+    if not session.switch("default"):
+        return "Plan mode is already inactive."
+    if session.described_mode == "plan":
+        return "Leaving plan mode (applies from the next step)."
+    return "Plan mode entry cancelled."
+
+
+def _goal(session: Session, argument: str) -> Reply:
+    word, _, rest = argument.partition(" ")
+    if not argument:
+        return _show_goal(session)
+    control = _CONTROLS.get(argument.lower())
+    if control is not None:
+        return control(session)
+    if word.lower() == "edit":
+        return _edit_goal(session, rest.strip())
+    return _create_goal(session, argument)
+
+
+def _show_goal(session: Session) -> Reply:
+    if session.goal.objective is None:
+        return Reply(f"No goal is currently set.\n{USAGE}")
+    return Reply(_view(session, "Goal"))
+
+
+def _create_goal(session: Session, objective: str) -> Reply:
+    if session.goal.objective is not None and session.goal.status != "complete":
+        return Reply(
+            "Error: A goal is already active. Use /goal edit <objective> to change it or "
+            "/goal clear before replacing it."
+        )
+    return _set_goal(session, GoalChanged(objective), "Goal created", pursue=True)
+
+
+def _edit_goal(session: Session, objective: str) -> Reply:
+    if not objective:
+        return Reply(f"Error: Goal editing requires a replacement objective. {USAGE}")
+    if session.goal.objective is None:
+        return _missing("edit")
+    return _set_goal(session, replace(session.goal, objective=objective), "Goal updated")
+
+
+def _edit_without_text(session: Session) -> Reply:
+    return _edit_goal(session, "")
+
+
+def _pause_goal(session: Session) -> Reply:
+    if session.goal.objective is None:
+        return _missing("pause")
+    session.goal_armed = False
+    return _set_goal(session, replace(session.goal, status="paused"), "Goal paused")
+
+
+def _resume_goal(session: Session) -> Reply:
+    if session.goal.objective is None:
+        return _missing("resume")
+    resumed = replace(session.goal, status="active", blocker="", rounds=0)
+    return _set_goal(session, resumed, "Goal resumed", pursue=True)
+
+
+def _clear_goal(session: Session) -> Reply:
+    if session.goal.objective is None:
+        return Reply("No goal to clear.")
+    session.goal_armed = False
+    session.record(NO_GOAL)
+    return Reply("Goal cleared.")
+
+
+def _set_goal(session: Session, goal: GoalChanged, title: str, *, pursue: bool = False) -> Reply:
+    session.goal_armed = session.goal_armed or pursue
+    session.record(goal)
+    return Reply(_view(session, title), pursue=pursue)
+
+
+def _view(session: Session, title: str) -> str:
+    return goals.view(
+        session.goal, title, armed=session.goal_armed, most_rounds=session.config.goal_rounds
+    )
+
+
+def _missing(action: str) -> Reply:
+    return Reply(f"Error: No goal is currently set; /goal {action} requires one. {USAGE}")
+
+
+_CONTROLS: dict[str, Callable[[Session], Reply]] = {
+    "clear": _clear_goal,
+    "edit": _edit_without_text,
+    "pause": _pause_goal,
+    "resume": _resume_goal,
+}
+"""Words that are a command when they are the whole argument, and an objective otherwise."""
+
+COMMANDS: dict[str, Command] = {
+    "goal": Command(
+        "set or view the goal for a long-running task",
+        "[<objective>|clear|edit <objective>|pause|resume]",
+        _goal,
+    ),
+    "plan": Command("Enter or leave plan mode", "[off|message]", _plan),
+}
+
+
+def menu() -> list[dict[str, object]]:
+    """All commands, as the editor lists them."""
+    return [
+        {"name": name, "description": command.description, "input": {"hint": command.hint}}
+        for name, command in sorted(COMMANDS.items())
+    ]

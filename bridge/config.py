@@ -1,0 +1,446 @@
+"""What the user configured: config.toml, or else a few environment variables, as frozen objects.
+
+It must not know either wire.
+
+Rule 1: a complaint names the file, the line, the key, what is wrong and the remedy, in a sentence.
+Rule 2: no value is ever repeated in a complaint: people paste keys into the wrong places.
+Rule 3: the file says where a secret is and never what it is.
+"""
+
+import difflib
+import ipaddress
+import os
+import re
+import stat
+import tomllib
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeAlias, cast
+from urllib.parse import urlsplit
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    JsonValue,
+    ValidationError,
+    ValidationInfo,
+)
+from pydantic_core import ErrorDetails
+
+from bridge.errors import ConfigError, LoginRequired
+
+_REMOTE_FIRST_EVENT = 300.0
+"""Seconds; a local server may read a long prompt for as long as it takes."""
+
+_LONGEST_KEY = 64 * 1024
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
+_PRINTABLE = re.compile(r"[\x20-\x7e]*")
+_NAMES_SECRET = re.compile(r"(api)?[_-]?(key|token|secret|password)|authorization", re.IGNORECASE)
+_KEY_HEADERS = ("authorization", "proxy-authorization", "api-key", "x-api-key", "cookie")
+_LOCAL_SUFFIXES = (".localhost", ".local", ".internal", ".lan", ".home.arpa")
+_OURS = ("model", "instructions", "input", "tools", "stream")
+"""Parts of a request that `extra_body` would break."""
+
+_KEY_SOURCES = 'api_key_env = "VARIABLE" or api_key_file = "PATH"'
+
+
+# -- values that need more than a type -----------------------------------------------------------
+
+
+def _is_local(host: str) -> bool:
+    """Whether a host is this machine or one of a private network."""
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return "." not in host or host.endswith(_LOCAL_SUFFIXES)
+    return not (getattr(address, "ipv4_mapped", None) or address).is_global
+
+
+def _url(value: str) -> str:
+    """A base URL that keys may be sent to, without a slash at its end."""
+    if not re.fullmatch(r"[\x21-\x7e]+", value) or "\\" in value:
+        raise ValueError("must be a URL of plain characters without blanks")
+    try:
+        parts = urlsplit(value)
+        host, _ = parts.hostname, parts.port
+    except ValueError:
+        raise ValueError("is not a URL; write it like https://HOST/v1") from None
+    if parts.scheme not in ("http", "https") or not host:
+        raise ValueError("must begin with https://HOST, or with http:// for a local server")
+    if "@" in parts.netloc:
+        raise ValueError(f"must not hold a user or password; give the key by {_KEY_SOURCES}")
+    if "#" in value or "?" in value:
+        raise ValueError("must end with the path; parameters belong into query = { name = value }")
+    if host.rpartition(".")[2].isdecimal() and not _is_address(host):
+        raise ValueError("holds an unusual form of an IP address; write it as a.b.c.d")
+    if parts.scheme == "http" and not _is_local(host):
+        raise ValueError("must use https: only local and private hosts may be reached by http")
+    if parts.path.rstrip("/").endswith("/responses"):
+        raise ValueError("must end before /responses, which is added to it")
+    return value.rstrip("/")
+
+
+def _is_address(host: str) -> bool:
+    with suppress(ValueError):
+        ipaddress.ip_address(host)
+        return True
+    return False
+
+
+def _variable(value: str) -> str:
+    if not _VARIABLE.fullmatch(value):
+        raise ValueError("must be the name of an environment variable, not the key itself")
+    return value
+
+
+def _headers(value: dict[str, str]) -> dict[str, str]:
+    for name, text in value.items():
+        if not _HEADER_NAME.fullmatch(name) or not _PRINTABLE.fullmatch(text):
+            raise ValueError("must hold header names and values of printable ASCII characters")
+        if name.lower() in _KEY_HEADERS:
+            raise ValueError(f"must not hold a key; use {_KEY_SOURCES}, and key_header")
+    return value
+
+
+def _extra_body(value: dict[str, JsonValue]) -> dict[str, JsonValue]:
+    for name in _OURS:
+        if name in value:
+            raise ValueError(f"must not set {name}, which each request needs as it is")
+    return value
+
+
+def _absolute(value: str, info: ValidationInfo) -> str:
+    """A path that starts at the folder of the configuration file."""
+    folder = cast("Path", (info.context or {}).get("folder", Path()))
+    try:
+        return str(folder / Path(value).expanduser())
+    except RuntimeError:
+        raise ValueError("starts with ~, but there is no home directory") from None
+
+
+def _text_of(value: str, info: ValidationInfo) -> str:
+    try:
+        return Path(_absolute(value, info)).read_text(encoding="utf-8")
+    except OSError as error:
+        raise ValueError(f"names a file that cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise ValueError("names a file that is not UTF-8 text") from None
+
+
+Text: TypeAlias = Annotated[str, Field(min_length=1)]
+Texts: TypeAlias = Annotated[tuple[Text, ...], Field(strict=False)]
+Count: TypeAlias = Annotated[int, Field(gt=0)]
+Rounds: TypeAlias = Annotated[int, Field(ge=0)]
+Seconds: TypeAlias = Annotated[float, Field(gt=0)]
+File: TypeAlias = Annotated[Text, AfterValidator(_absolute)]
+TextFile: TypeAlias = Annotated[Text, AfterValidator(_text_of)]
+Url: TypeAlias = Annotated[str, AfterValidator(_url)]
+Variable: TypeAlias = Annotated[str, AfterValidator(_variable)]
+Headers: TypeAlias = Annotated[dict[str, str], AfterValidator(_headers)]
+ExtraBody: TypeAlias = Annotated[dict[str, JsonValue], AfterValidator(_extra_body)]
+
+
+# -- the configuration ---------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """All that is needed to reach a model's server."""
+
+    base_url: str
+    headers: Mapping[str, str] = field(repr=False)
+    """With the key."""
+    query: Mapping[str, str]
+    ca_file: str | None
+    connect_timeout: float
+    first_event_timeout: float | None
+    idle_timeout: float
+    max_wait: float
+    max_retries: int
+
+
+class _Table(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
+
+
+class Provider(_Table):
+    """A server that speaks the Responses API."""
+
+    base_url: Url
+    """Where /responses is; https, or http for a local or private host."""
+    api_key_env: Variable | None = None
+    """The environment variable that holds the key."""
+    api_key_file: File | None = None
+    """A file that holds the key and that nobody else can read."""
+    key_header: Literal["authorization", "api-key"] = "authorization"
+    """The header that carries the key: as a bearer token, or bare."""
+    headers: Headers = {}
+    query: dict[str, str] = {}
+    """Parameters added to the URL."""
+    ca_file: File | None = None
+    """Certificates (PEM) trusted besides those of the system."""
+    connect_timeout: Seconds = 10
+    first_event_timeout: Seconds | None = None
+    """Unset: none for local and private hosts, 300 s for others."""
+    idle_timeout: Seconds = 300
+    """Longest silence within an answer."""
+    max_wait: Seconds = 60
+    """A server that asks for a longer wait before the next try is not tried again."""
+    max_retries: Rounds = 4
+
+    @property
+    def is_local(self) -> bool:
+        """Whether the server runs on this machine or in a private network."""
+        return _is_local(urlsplit(self.base_url).hostname or "")
+
+    def key(self, environment: Mapping[str, str]) -> str | None:
+        """The key; None where there is none. ConfigError where its file or its text is wrong."""
+        if self.api_key_file is not None:
+            key, source = _read_key(self.api_key_file), f"file {self.api_key_file}"
+        elif self.api_key_env is not None:
+            key, source = environment.get(self.api_key_env, "").strip(), self.api_key_env
+        else:
+            return None
+        if not re.fullmatch(r"[\x21-\x7e]*", key):
+            raise ConfigError(f"{source} does not hold a key: it has blanks or special characters")
+        return key or None
+
+    def credentials(self, environment: Mapping[str, str]) -> str | None:
+        """Like key(), for a key that is needed: LoginRequired when it is missing."""
+        key = self.key(environment)
+        if key is not None or (self.api_key_env is None and self.api_key_file is None):
+            return key
+        if self.api_key_file is not None:
+            raise LoginRequired(f"no API key: put it into {self.api_key_file}, which is empty")
+        raise LoginRequired(
+            f"no API key: set {self.api_key_env} in the environment that your editor starts "
+            f"responses-acp with, or name another source in config.toml: {_KEY_SOURCES}"
+        )
+
+    def endpoint(self, environment: Mapping[str, str]) -> Endpoint:
+        """How to reach the server; LoginRequired or ConfigError without a usable key."""
+        key = self.credentials(environment)
+        headers = dict(self.headers)
+        if key is not None:
+            bearer = self.key_header == "authorization"
+            headers[self.key_header] = f"Bearer {key}" if bearer else key
+        patience = None if self.is_local else _REMOTE_FIRST_EVENT
+        return Endpoint(
+            base_url=self.base_url,
+            headers=headers,
+            query=self.query,
+            ca_file=self.ca_file,
+            connect_timeout=self.connect_timeout,
+            first_event_timeout=self.first_event_timeout or patience,
+            idle_timeout=self.idle_timeout,
+            max_wait=self.max_wait,
+            max_retries=self.max_retries,
+        )
+
+
+class Model(_Table):
+    """One model of a provider, and how to talk to it."""
+
+    provider: str
+    """A key of [providers]."""
+    model: Text
+    """The name on the wire; the table's own name if not given."""
+    name: Text | None = None
+    """What the editor shows."""
+    context_window: Count | None = None
+    """In tokens; without it the editor shows no usage."""
+    max_output_tokens: Count | None = None
+    efforts: Texts = ()
+    """Reasoning efforts to choose from; none: no such choice, no such parameter."""
+    effort: Text | None = None
+    """The effort at the start."""
+    summary: Literal["auto", "concise", "detailed"] | None = None
+    """Ask for a summary of the reasoning; unset: take what the server sends by itself."""
+    images: bool = False
+    """The model takes images."""
+    replay: Literal["portable", "verbatim"] = "portable"
+    """Send earlier items back without the server's ids, or exactly as they came."""
+    replay_reasoning: Literal["encrypted", "content", "both", "none"] = "encrypted"
+    """Which part of earlier reasoning goes back to the server."""
+    verbosity: Literal["low", "medium", "high"] | None = None
+    service_tier: Text | None = None
+    parallel_tool_calls: bool = True
+    strict: bool = True
+    """Tool schemas in strict form."""
+    system_prompt: TextFile | None = Field(default=None, alias="system_prompt_file")
+    """The text of a file that takes the place of our own instructions."""
+    hosted_tools: Texts = ()
+    """Tools that the provider runs itself, such as web_search."""
+    extra_body: ExtraBody = {}
+    """Merged into every request."""
+
+
+class Sandbox(_Table):
+    """What commands may see."""
+
+    env_keep: Annotated[tuple[Variable, ...], Field(strict=False)] = ()
+    """Variables that commands get although their names look secret."""
+
+
+class Config(_Table):
+    """The whole configuration."""
+
+    default_model: str
+    """A key of [models]; the first one if not given."""
+    default_mode: Literal["default", "plan"] = "default"
+    permission: Literal["ask", "workspace-write", "danger-full-access"] = "workspace-write"
+    max_turn_requests: Count = 200
+    """Model requests in one prompt's turn."""
+    goal_rounds: Rounds = 20
+    """Rounds of work on one goal in one prompt's turn."""
+    providers: Annotated[dict[str, Provider], Field(min_length=1)]
+    models: Annotated[dict[str, Model], Field(min_length=1)]
+    sandbox: Sandbox = Sandbox()
+
+    def secrets(self, environment: Mapping[str, str]) -> tuple[str, ...]:
+        """Every key that can be found now; never raises."""
+        keys: list[str] = []
+        for provider in self.providers.values():
+            with suppress(ConfigError):
+                keys += filter(None, [provider.key(environment)])
+        return tuple(dict.fromkeys(keys))
+
+    def key_variables(self) -> tuple[str, ...]:
+        """The environment variables that hold keys."""
+        names = (provider.api_key_env for provider in self.providers.values())
+        return tuple(dict.fromkeys(name for name in names if name is not None))
+
+
+def _read_key(file: str) -> str:
+    """The text of a key file that is ours alone."""
+    remedy = f"make it a plain file that is yours alone: chmod 600 {file}"
+    try:
+        # O_NONBLOCK: a named pipe in its place must not make us wait.
+        descriptor = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        raise ConfigError(f"api_key_file {file}: {error.strerror}; {remedy}") from None
+    try:
+        found = os.fstat(descriptor)
+        private = stat.S_ISREG(found.st_mode) and not found.st_mode & 0o077
+        if not private or found.st_uid != os.geteuid():
+            raise ConfigError(f"api_key_file {file} could be read or changed by others; {remedy}")
+        return os.read(descriptor, _LONGEST_KEY).decode("utf-8", "replace").strip()
+    finally:
+        os.close(descriptor)
+
+
+# -- reading it ----------------------------------------------------------------------------------
+
+_DEFAULT_URL = "https://api.openai.com/v1"
+_DEFAULT_MODEL: dict[str, object] = {
+    "model": "gpt-5.3-codex",
+    "name": "GPT-5.3 Codex",
+    "context_window": 400_000,
+    "efforts": ["low", "medium", "high"],
+    "effort": "medium",
+    "summary": "auto",
+    "images": True,
+}
+"""Used when neither a file nor OPENAI_MODEL names a model."""
+
+
+def load(path: str | None, environment: Mapping[str, str]) -> Config:
+    """The configuration in this file, or else the user's own file, or else the environment's.
+
+    Raises ConfigError.
+    """
+    if path is not None:
+        return _from_file(_given(path))
+    file = default_file(environment)
+    if file is None or not _exists(file):
+        return _from_environment(environment)
+    return _from_file(file)
+
+
+def default_file(environment: Mapping[str, str]) -> Path | None:
+    """Where the user's file belongs on this system; None where the user has no such place."""
+    from platformdirs import user_config_path  # noqa: PLC0415 (not needed with --config)
+
+    folder = Path(environment.get("XDG_CONFIG_HOME", ""))
+    if folder.is_absolute():
+        folder /= "responses-acp"
+    else:
+        folder = user_config_path("responses-acp", appauthor=False)
+    return folder / "config.toml" if folder.is_absolute() else None
+
+
+def _given(path: str) -> Path:
+    try:
+        return Path(path).expanduser().absolute()
+    except (OSError, RuntimeError):  # neither a working directory nor a home
+        raise ConfigError(f"{path}: cannot be found; give --config an absolute path") from None
+
+
+def _exists(file: Path) -> bool:
+    """Whether there is such a file; a home that cannot be looked into holds none."""
+    try:
+        file.stat()
+    except OSError:
+        return False
+    return True
+
+
+def _from_environment(environment: Mapping[str, str]) -> Config:
+    url = environment.get("OPENAI_BASE_URL") or _DEFAULT_URL
+    name = environment.get("OPENAI_MODEL")
+    keyless = not environment.get("OPENAI_API_KEY")
+    try:
+        provider = Provider.model_validate({"base_url": url})
+    except ValidationError as error:
+        raise ConfigError(f"OPENAI_BASE_URL {_wrong(error.errors()[0])}") from None
+    if not (keyless and provider.is_local):
+        provider = provider.model_copy(update={"api_key_env": "OPENAI_API_KEY"})
+    model = {"model": name} if name else _DEFAULT_MODEL
+    key = str(model["model"])
+    return Config(
+        default_model=key,
+        providers={"openai": provider},
+        models={key: Model.model_validate({"provider": "openai", **model})},
+    )
+
+
+def _from_file(file: Path) -> Config:
+    try:
+        text = file.read_bytes().decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = cast("bytes", error.object)[: error.start].count(b"\n") + 1
+        raise ConfigError(f"{file}:{line}: not UTF-8; save the file as UTF-8") from None
+    except OSError as error:
+        remedy = "create it, or start without --config"
+        raise ConfigError(f"{file}: {error.strerror}; {remedy}") from None
+    try:
+        tables = tomllib.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ConfigError(_syntax(file, text, str(error))) from None
+    try:
+        config = Config.model_validate(_completed(tables), context={"folder": file.parent})
+    except ValidationError as error:
+        faults = [_complaint(fault, tables) for fault in error.errors(include_input=False)]
+    else:
+        faults = list(_contradictions(config))
+        if not faults:
+            return config
+    lines = _lines(text)
+    raise ConfigError(min((_located(file, lines, fault) for fault in faults), key=_order)[1])
+
+
+def _completed(tables: dict[str, Any]) -> dict[str, Any]:
+    """The tables with what follows from the names of tables."""
+    models = tables.get("models")
+    if not isinstance(models, dict) or not models:
+        return {"default_model": "", **tables}
+    named: dict[str, Any] = {
+        key: {"model": key, **table} if isinstance(table, dict) else table
+        for key, table in cast("dict[str, dict[str, Any]]", models).items()
+    }
+    return {"default_model": next(iter(named)), **tables, "models": named}

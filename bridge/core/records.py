@@ -1,0 +1,211 @@
+"""What a session writes down as it goes, and all it needs to go on later.
+
+Rule 1: the records of a session, in order, are its whole truth: history, replay and state are
+functions of them, the same for a session that runs and for one that is loaded.
+Rule 2: encode() and decode() are inverse. decode() gives None for what it does not understand,
+so that an older program reads a newer log as far as it can.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from functools import cache
+from typing import Literal, TypeAlias
+
+from pydantic import TypeAdapter, ValidationError
+
+from bridge.core.wire import load_object
+from tools.base import Card, Shown
+
+FORMAT = 1
+
+Item: TypeAlias = Mapping[str, object]
+"""A JSON object of one of the wires, kept as it came."""
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """The first record: what does not change, and the options at the start."""
+
+    session: str
+    cwd: str
+    at: str
+    """RFC 3339, UTC."""
+    mode: str
+    model: str
+    effort: str | None
+    permission: str
+    format: int = FORMAT
+
+
+@dataclass(frozen=True, slots=True)
+class Prompted:
+    """The user's prompt, as the editor sent it."""
+
+    prompt: int
+    blocks: tuple[Item, ...]
+    content: tuple[Item, ...]
+    """The same as Responses input parts."""
+    at: str
+    forwarded: bool = True
+    """False: a slash command, which the model never sees."""
+
+
+@dataclass(frozen=True, slots=True)
+class Noted:
+    """A message we add for the model; the person does not see it."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class SaidText:
+    """Message or thought text that the person saw under one message id."""
+
+    role: Literal["message", "thought"]
+    message: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Announced:
+    """A tool call that the person saw, with the card it had."""
+
+    card_id: str
+    """The id towards the editor: unique in the session."""
+    call_id: str
+    name: str
+    arguments: str
+    card: Card
+
+
+@dataclass(frozen=True, slots=True)
+class Responded:
+    """One answer of the model's: what was seen of it, and what goes back in later requests."""
+
+    response: int
+    maker: str
+    """Provider and model that made it: encrypted reasoning is theirs alone."""
+    seen: tuple[SaidText | Announced, ...]
+    items: tuple[Item, ...]
+    """Provider items as received; empty where the attempt failed."""
+    used: int | None = None
+    """Tokens in the context after it, as the server counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Returned:
+    """How a tool call ended."""
+
+    card_id: str
+    call_id: str
+    custom: bool
+    text: str
+    ok: bool
+    shown: tuple[Shown, ...] | None = None
+    title: str | None = None
+    data: Item | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A message of our own to the person; the model does not see it."""
+
+    message: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Forgotten:
+    """The model no longer sees this prompt and what followed up to here."""
+
+    prompt: int
+
+
+@dataclass(frozen=True, slots=True)
+class Switched:
+    """A session option changed."""
+
+    option: Literal["mode", "model", "effort", "permission"]
+    value: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Titled:
+    """The session got its title."""
+
+    title: str
+    at: str
+
+
+@dataclass(frozen=True, slots=True)
+class SawFile:
+    """What the model has seen of a file, for the read-before-edit rule."""
+
+    file: Item
+
+
+@dataclass(frozen=True, slots=True)
+class GoalChanged:
+    """The goal as it now stands; no objective: there is none."""
+
+    objective: str | None
+    status: Literal["active", "paused", "complete", "blocked"] = "active"
+    blocker: str = ""
+    rounds: int = 0
+
+
+Record: TypeAlias = (
+    Opened
+    | Prompted
+    | Noted
+    | Responded
+    | Returned
+    | Told
+    | Forgotten
+    | Switched
+    | Titled
+    | SawFile
+    | GoalChanged
+)
+
+RECORDS: dict[str, type[Record]] = {
+    "opened": Opened,
+    "prompted": Prompted,
+    "noted": Noted,
+    "responded": Responded,
+    "returned": Returned,
+    "told": Told,
+    "forgotten": Forgotten,
+    "switched": Switched,
+    "titled": Titled,
+    "saw_file": SawFile,
+    "goal": GoalChanged,
+}
+
+_NAMES = {kind: name for name, kind in RECORDS.items()}
+
+
+def encode(record: Record) -> bytes:
+    """One line of JSON, line end included; ASCII, so that every text comes back as it was."""
+    line = {"type": _NAMES[type(record)], **_plain(record)}
+    return json.dumps(line, default=_plain, separators=(",", ":")).encode("ascii") + b"\n"
+
+
+def decode(line: bytes) -> Record | None:
+    """The record on one line; None if it is damaged or of a kind that is not known here."""
+    try:
+        values = load_object(line)
+        kind = RECORDS.get(str(values.pop("type", "")))
+        return None if kind is None else _reader(kind).validate_python(values)
+    except (ValueError, ValidationError):
+        return None
+
+
+def _plain(value: object) -> dict[str, object]:
+    return {field.name: getattr(value, field.name) for field in fields(value)}  # type: ignore[arg-type]
+
+
+@cache
+def _reader(kind: type[Record]) -> TypeAdapter[Record]:
+    return TypeAdapter(kind)

@@ -1,0 +1,287 @@
+"""What the editor is shown: cards, texts and results in; `session/update` objects, out.
+
+Rule 1: live and loaded sessions are shown by the same functions of the same records.
+Rule 2: nothing that is null is sent; rawInput and rawOutput are objects.
+Rule 3: long texts are split over chunks; what cannot be split is cut in the middle, and says so.
+"""
+
+import difflib
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Literal, TypeAlias, cast
+
+from bridge.core.history import INTERRUPTED
+from bridge.core.records import (
+    Announced,
+    Item,
+    Prompted,
+    Record,
+    Responded,
+    Returned,
+    SaidText,
+    Titled,
+    Told,
+)
+from bridge.core.wire import dump, load_object
+from tools.base import Change, Console, Place, Shown, Text
+
+Update: TypeAlias = dict[str, Any]
+
+LONGEST_CHUNK = 150_000
+"""Characters of one text chunk: under 1 MiB on the wire even where each takes six bytes."""
+LONGEST_LINE = 1_000_000
+"""Bytes: some clients stop reading at long lines."""
+WHOLE_DIFF = 64 * 1024
+"""Bytes up to which a diff carries both whole texts."""
+
+_CONTEXT_LINES = 3
+_CHUNKS = {"message": "agent_message_chunk", "thought": "agent_thought_chunk"}
+
+
+def chunk(role: Literal["message", "thought"], message: str, text: str) -> Iterator[Update]:
+    """Text under one message id, in pieces a client can take."""
+    for start in range(0, len(text), LONGEST_CHUNK):
+        yield {
+            "sessionUpdate": _CHUNKS[role],
+            "content": {"type": "text", "text": text[start : start + LONGEST_CHUNK]},
+            "messageId": message,
+        }
+
+
+def announcement(call: Announced, *, cwd: str, terminal: bool) -> Update:
+    """The first word of a call; `terminal`: the client shows commands in a terminal card."""
+    card, card_id = call.card, call.card_id
+    update: Update = {
+        "sessionUpdate": "tool_call",
+        "toolCallId": card_id,
+        "title": card.title,
+        "name": call.name,
+        "kind": card.kind,
+        "status": "pending",
+        "rawInput": raw_input(call.arguments),
+    }
+    if card.places:
+        update["locations"] = [_location(place) for place in card.places]
+    if terminal and card.kind == "execute":
+        # A terminal block beside other blocks shows no widget in the client that invented it.
+        update["content"] = [{"type": "terminal", "terminalId": card_id}]
+        update["_meta"] = {"terminal_info": {"terminal_id": card_id, "cwd": cwd}}
+    elif card.shown:
+        update["content"] = content(card.shown)
+    return update
+
+
+def renewal(call: Announced, *, cwd: str, terminal: bool) -> Update:
+    """The whole card once more, for a call that was announced before it was complete."""
+    update = announcement(call, cwd=cwd, terminal=terminal)
+    return {**update, "sessionUpdate": "tool_call_update"}
+
+
+def question(call: Announced, shown: tuple[Shown, ...] | None) -> Update:
+    """The call as a permission dialog shows it: complete, since some do not know the card."""
+    card = call.card if shown is None else replace(call.card, shown=shown)
+    update = announcement(replace(call, card=card), cwd="", terminal=False)
+    del update["sessionUpdate"], update["name"]
+    return fitted(update)
+
+
+def progress(card_id: str, **changed: object) -> Update:
+    """A change of a call that goes on."""
+    return {"sessionUpdate": "tool_call_update", "toolCallId": card_id, **changed}
+
+
+def printed(card_id: str, text: str, *, terminal: bool) -> Update:
+    """Output of a running command: appended in a terminal card, else the tail that stands now."""
+    if terminal:
+        return progress(card_id, _meta={"terminal_output": {"terminal_id": card_id, "data": text}})
+    return progress(card_id, content=content((Console(text),)))
+
+
+def outcome(returned: Returned, *, execute: bool, terminal: bool, streamed: bool = False) -> Update:
+    """The last word of a call; `streamed`: the terminal card has the output already."""
+    shown = (Text(returned.text),) if returned.shown is None else returned.shown
+    if execute and returned.shown is None:
+        shown = (Console(returned.text),)
+    update = progress(returned.card_id, status="completed" if returned.ok else "failed")
+    if returned.title is not None:
+        update["title"] = returned.title
+    data = {"output": returned.text} if returned.data is None else dict(returned.data)
+    update["rawOutput"] = data
+    if execute and terminal:
+        update["_meta"] = _terminal_end(returned.card_id, () if streamed else shown, data)
+    else:
+        update["content"] = content(shown)
+    return update
+
+
+def content(shown: Iterable[Shown]) -> list[Update]:
+    """Blocks of a tool call."""
+    return [block for one in shown for block in _blocks(one)]
+
+
+def raw_input(arguments: str) -> Mapping[str, object]:
+    """The arguments as an object, whatever the model sent."""
+    if not arguments.strip():
+        return {}
+    try:
+        return load_object(arguments)
+    except ValueError:
+        return {"arguments": arguments}
+
+
+def title(record: Titled) -> Update:
+    """The session's title."""
+    return {"sessionUpdate": "session_info_update", "title": record.title, "updatedAt": record.at}
+
+
+def usage(used: int, size: int) -> Update:
+    """Tokens in the context now, and the window they must fit."""
+    return {"sessionUpdate": "usage_update", "used": used, "size": size}
+
+
+def mode(current: str) -> Update:
+    """The mode in force."""
+    return {"sessionUpdate": "current_mode_update", "currentModeId": current}
+
+
+def options(all_options: Sequence[Update]) -> Update:
+    """All options with their current values."""
+    return {"sessionUpdate": "config_option_update", "configOptions": list(all_options)}
+
+
+def commands(available: Sequence[Update]) -> Update:
+    """All slash commands."""
+    return {"sessionUpdate": "available_commands_update", "availableCommands": list(available)}
+
+
+def notice(severity: Literal["info", "warning", "error"], text: str) -> Update:
+    """A remark beside the conversation, for clients that take notices."""
+    return {"sessionUpdate": "notice", "severity": severity, "title": text}
+
+
+def replay(records: Iterable[Record], *, cwd: str, terminal: bool) -> Iterator[Update]:
+    """The whole conversation, as it looked; calls that never ended end as interrupted."""
+    open_calls: dict[str, Announced] = {}
+    for record in records:
+        match record:
+            case Prompted(blocks=blocks):
+                yield from (_user_chunk(block) for block in blocks)
+            case Responded(seen=seen):
+                open_calls |= {one.card_id: one for one in seen if isinstance(one, Announced)}
+                yield from _seen_again(seen, cwd=cwd, terminal=terminal)
+            case Returned(card_id=card_id):
+                call = open_calls.pop(card_id, None)
+                execute = call is not None and call.card.kind == "execute"
+                yield outcome(record, execute=execute, terminal=terminal)
+            case Told(message=message, text=text):
+                yield from chunk("message", message, text)
+            case Titled():
+                yield title(record)
+            case _:
+                pass
+    for card_id in open_calls:
+        yield progress(card_id, status="failed", content=content((Text(INTERRUPTED),)))
+
+
+def fitted(update: Update) -> Update:
+    """The update with its longest strings cut in the middle, until it fits on a line."""
+    longest = LONGEST_LINE // 8
+    while len(dump(update)) > LONGEST_LINE and longest > 1:
+        update = _cut(update, longest)
+        longest //= 2
+    return update
+
+
+def _seen_again(
+    seen: Iterable[SaidText | Announced], *, cwd: str, terminal: bool
+) -> Iterator[Update]:
+    for one in seen:
+        match one:
+            case SaidText():
+                yield from chunk(one.role, one.message, one.text)
+            case Announced():
+                yield announcement(one, cwd=cwd, terminal=terminal)
+
+
+def _cut(value: Any, longest: int) -> Any:
+    if isinstance(value, str) and len(value) > longest:
+        half = longest // 2
+        return f"{value[:half]}\n[… {len(value) - 2 * half} characters left out …]\n{value[-half:]}"
+    if isinstance(value, dict):
+        entries = cast("dict[str, Any]", value).items()
+        return {key: _cut(item, longest) for key, item in entries}
+    if isinstance(value, list):
+        return [_cut(item, longest) for item in cast("list[Any]", value)]
+    return value
+
+
+def _blocks(shown: Shown) -> list[Update]:
+    match shown:
+        case Text(text=text):
+            return [_text_block(text)]
+        case Console(text=text):
+            return [_text_block(fenced(text))]
+        case Change():
+            return _diffs(shown)
+
+
+def fenced(text: str) -> str:
+    """Console output as a code block whose fence nothing in the text can close."""
+    longest = max((len(run) for run in re.findall(r"`{3,}", text)), default=2)
+    fence = "`" * (longest + 1)
+    return f"{fence}console\n{text}\n{fence}"
+
+
+def _text_block(text: str) -> Update:
+    return {"type": "content", "content": {"type": "text", "text": text}}
+
+
+def _diffs(change: Change) -> list[Update]:
+    old, new = change.old, change.new
+    if old is None or max(_size(old), _size(new)) <= WHOLE_DIFF:
+        return [_diff(change.path, old, new)]
+    before, after = old.splitlines(keepends=True), new.splitlines(keepends=True)
+    groups = difflib.SequenceMatcher(None, before, after).get_grouped_opcodes(_CONTEXT_LINES)
+    return [
+        _diff(
+            change.path,
+            "".join(before[group[0][1] : group[-1][2]]),
+            "".join(after[group[0][3] : group[-1][4]]),
+        )
+        for group in groups
+    ]
+
+
+def _diff(path: str, old: str | None, new: str) -> Update:
+    return {"type": "diff", "path": path, "oldText": old, "newText": new}
+
+
+def _size(text: str) -> int:
+    return len(text.encode("utf-8", "surrogatepass"))
+
+
+def _location(place: Place) -> Update:
+    if place.line is None:
+        return {"path": place.path}
+    return {"path": place.path, "line": place.line}
+
+
+def _user_chunk(block: Item) -> Update:
+    if len(str(block.get("data", ""))) > LONGEST_LINE // 2:
+        line = f"[image {block.get('uri') or block.get('mimeType')}, too big to show again]"
+        block = {"type": "text", "text": line}
+    return {"sessionUpdate": "user_message_chunk", "content": dict(block)}
+
+
+def _terminal_end(card_id: str, shown: tuple[Shown, ...], data: Mapping[str, object]) -> Update:
+    ended: Update = {"terminal_id": card_id}
+    if "exitCode" in data:
+        ended["exit_code"] = data["exitCode"]
+    if "signal" in data:
+        ended["signal"] = data["signal"]
+    text = "\n".join(one.text for one in shown if isinstance(one, Console))
+    return {
+        "terminal_output": {"terminal_id": card_id, "data": text},
+        "terminal_exit": ended,
+    }

@@ -1,0 +1,86 @@
+"""JSON as both wires carry it: lenient in what is read, strict in what is written.
+
+Rule 1: load() raises only ValueError, whatever the bytes are.
+Rule 2: dump() never raises for a value that load() gave: numbers that JSON cannot say become null
+and lone surrogates U+FFFD, since strict parsers refuse a line that carries either.
+"""
+
+import json
+import math
+from collections.abc import Mapping
+from typing import TypeAlias, cast
+
+Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
+JsonObject: TypeAlias = dict[str, Json]
+
+_MOST_LEVELS = 200
+"""Deeper nesting than this is nobody's message; it would only exhaust the stack further on."""
+
+
+def _no_constant(name: str) -> Json:
+    raise ValueError(f"{name} is not JSON")
+
+
+# Made once: json.loads() and json.dumps() make one per call when they are given options.
+_DECODER = json.JSONDecoder(parse_constant=_no_constant)
+_ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+
+
+def load(data: bytes | str) -> Json:
+    """One JSON text as Python values; raises ValueError with a short reason."""
+    try:
+        text = data if isinstance(data, str) else data.decode("utf-8")
+        value = cast("Json", _DECODER.decode(text))
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+    if text.count("[") + text.count("{") > _MOST_LEVELS and _depth(value) > _MOST_LEVELS:
+        raise ValueError("nested too deeply")
+    return value
+
+
+def dump(value: object) -> bytes:
+    """One line of UTF-8 JSON without a line end."""
+    try:
+        return encode(_ENCODER.encode(value))
+    except ValueError:
+        return encode(_ENCODER.encode(_finite(value)))
+
+
+def encode(text: str) -> bytes:
+    """UTF-8, with every lone surrogate replaced by U+FFFD."""
+    try:
+        return text.encode("utf-8")
+    except UnicodeEncodeError:
+        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace").encode()
+
+
+def load_object(data: bytes | str) -> JsonObject:
+    """Like load(), for a text that must be an object."""
+    value = load(data)
+    if not isinstance(value, dict):
+        raise ValueError("not a JSON object")  # noqa: TRY004 (callers catch one class)
+    return value
+
+
+def _depth(value: Json) -> int:
+    level, depth = [value], 0
+    while level and depth <= _MOST_LEVELS:
+        depth += 1
+        level = [child for parent in level for child in _children(parent)]
+    return depth
+
+
+def _children(value: Json) -> list[Json]:
+    if isinstance(value, dict):
+        return list(value.values())
+    return value if isinstance(value, list) else []
+
+
+def _finite(value: object) -> object:
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if isinstance(value, Mapping):
+        return {key: _finite(item) for key, item in cast("Mapping[str, object]", value).items()}
+    if isinstance(value, list | tuple):
+        return [_finite(item) for item in cast("list[object]", value)]
+    return value

@@ -1,0 +1,1 @@
+"""The model side: the OpenAI Responses API over HTTP."""

@@ -1,0 +1,244 @@
+"""What a server streams: one JSON object in, one typed event out.
+
+It must not know what becomes of an event.
+
+Rule 1: EVENTS is the whole list; everything else is Ignored.
+Rule 2: parse() never raises. A field that is missing or of the wrong type has its default, and an
+event without the field that makes it what it is, is Ignored.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal, TypeAlias, cast
+
+from bridge.core.wire import Json, JsonObject
+
+Family = Literal["text", "refusal", "summary", "raw"]
+"""Kinds of text: of a message, and of reasoning as a summary or as it was thought."""
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """Which item an event is about; servers may leave out either, or both."""
+
+    index: int | None
+    id: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ItemAdded:
+    """An item opens."""
+
+    key: Key
+    item: JsonObject
+
+
+@dataclass(frozen=True, slots=True)
+class ItemDone:
+    """An item closes; this is how it stands."""
+
+    key: Key
+    item: JsonObject
+
+
+@dataclass(frozen=True, slots=True)
+class Delta:
+    """A piece of text."""
+
+    key: Key
+    family: Family
+    part: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class PartDone:
+    """All the text of one part."""
+
+    key: Key
+    family: Family
+    part: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ArgumentsDelta:
+    """A piece of a call's arguments."""
+
+    key: Key
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ArgumentsDone:
+    """All the arguments of a call."""
+
+    key: Key
+    text: str
+    name: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """The response is over; its own status counts, not the name of the event."""
+
+    status: str
+    response: JsonObject
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """The response failed, in one of the forms servers use to say so."""
+
+    body: JsonObject
+
+
+@dataclass(frozen=True, slots=True)
+class Ignored:
+    """Signs of life, and what we do not know."""
+
+
+Event: TypeAlias = (
+    ItemAdded
+    | ItemDone
+    | Delta
+    | PartDone
+    | ArgumentsDelta
+    | ArgumentsDone
+    | Ended
+    | Failure
+    | Ignored
+)
+
+IGNORED = Ignored()
+Reader: TypeAlias = Callable[[JsonObject], Event]
+
+_PART_FAMILIES: dict[object, tuple[Family, str]] = {
+    "output_text": ("text", "text"),
+    "text": ("text", "text"),
+    "refusal": ("refusal", "refusal"),
+    "reasoning_text": ("raw", "text"),
+    "summary_text": ("summary", "text"),
+}
+
+
+def parse(data: JsonObject) -> Event:
+    """The event that this object is."""
+    kind = data.get("type")
+    reader = EVENTS.get(kind) if isinstance(kind, str) else None
+    if reader is not None:
+        return reader(data)
+    # Some servers send an error object without saying what it is.
+    return Failure(data) if data.get("error") else IGNORED
+
+
+def part_text(part: Json) -> tuple[Family, str] | None:
+    """Family and text of a content part; None for parts that are not text."""
+    if not isinstance(part, dict):
+        return None
+    row = _PART_FAMILIES.get(part.get("type"))
+    if row is None:
+        return None
+    text = part.get(row[1])
+    return (row[0], text) if isinstance(text, str) else None
+
+
+def _key(data: JsonObject) -> Key:
+    index, name = data.get("output_index"), data.get("item_id")
+    return Key(
+        index if isinstance(index, int) and not isinstance(index, bool) else None,
+        name if isinstance(name, str) and name else None,
+    )
+
+
+def _part(data: JsonObject) -> int:
+    index = data.get("content_index", data.get("summary_index"))
+    return index if isinstance(index, int) else 0
+
+
+def _delta(family: Family) -> Reader:
+    def read(data: JsonObject) -> Event:
+        text = data.get("delta")
+        if isinstance(text, dict):  # as old forks of one server send it
+            text = text.get("content") or text.get("text")
+        return Delta(_key(data), family, _part(data), text) if isinstance(text, str) else IGNORED
+
+    return read
+
+
+def _text_done(family: Family, field: str) -> Reader:
+    def read(data: JsonObject) -> Event:
+        text = data.get(field)
+        return PartDone(_key(data), family, _part(data), text) if isinstance(text, str) else IGNORED
+
+    return read
+
+
+def _part_done(data: JsonObject) -> Event:
+    found = part_text(data.get("part"))
+    return IGNORED if found is None else PartDone(_key(data), found[0], _part(data), found[1])
+
+
+def _arguments_delta(data: JsonObject) -> Event:
+    text = data.get("delta")
+    return ArgumentsDelta(_key(data), text) if isinstance(text, str) else IGNORED
+
+
+def _arguments_done(field: str) -> Reader:
+    def read(data: JsonObject) -> Event:
+        text, name = data.get(field), data.get("name")
+        if not isinstance(text, str):
+            return IGNORED
+        return ArgumentsDone(_key(data), text, name if isinstance(name, str) else None)
+
+    return read
+
+
+def _item(kind: type[ItemAdded] | type[ItemDone]) -> Reader:
+    def read(data: JsonObject) -> Event:
+        item = data.get("item")
+        if not isinstance(item, dict):
+            return IGNORED
+        key, name = _key(data), item.get("id")
+        return kind(Key(key.index, name if isinstance(name, str) and name else key.id), item)
+
+    return read
+
+
+def _ended(status: str) -> Reader:
+    def read(data: JsonObject) -> Event:
+        response = data.get("response")
+        response = response if isinstance(response, dict) else cast("JsonObject", {})
+        said = response.get("status")
+        known = said if said in ("completed", "incomplete", "failed", "cancelled") else status
+        return Failure(data) if known == "failed" else Ended(str(known), response)
+
+    return read
+
+
+EVENTS: dict[str, Reader] = {
+    "response.output_item.added": _item(ItemAdded),
+    "response.output_item.done": _item(ItemDone),
+    "response.output_text.delta": _delta("text"),
+    "response.output_text.done": _text_done("text", "text"),
+    "response.refusal.delta": _delta("refusal"),
+    "response.refusal.done": _text_done("refusal", "refusal"),
+    "response.reasoning_summary_text.delta": _delta("summary"),
+    "response.reasoning_summary_text.done": _text_done("summary", "text"),
+    "response.reasoning_summary.delta": _delta("summary"),
+    "response.reasoning_text.delta": _delta("raw"),
+    "response.reasoning_text.done": _text_done("raw", "text"),
+    "response.reasoning.delta": _delta("raw"),
+    "response.reasoning.done": _text_done("raw", "text"),
+    "response.content_part.done": _part_done,
+    "response.reasoning_summary_part.done": _part_done,
+    "response.function_call_arguments.delta": _arguments_delta,
+    "response.function_call_arguments.done": _arguments_done("arguments"),
+    "response.custom_tool_call_input.delta": _arguments_delta,
+    "response.custom_tool_call_input.done": _arguments_done("input"),
+    "response.completed": _ended("completed"),
+    "response.done": _ended("completed"),
+    "response.incomplete": _ended("incomplete"),
+    "response.failed": _ended("failed"),
+    "error": Failure,
+}

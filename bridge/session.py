@@ -1,0 +1,205 @@
+"""What one session holds, and the only place where it changes.
+
+Rule 1: every change that must last is a record, taken by record(): written down, then applied.
+Rule 2: a session that is loaded is the same records applied again.
+Rule 3: prompts of one session run one after the other, in the order in which they came.
+"""
+
+import os
+import shutil
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import cast
+
+import anyio
+
+from bridge.acp.schema import McpServer
+from bridge.config import Config, Model
+from bridge.core.goal import NO_GOAL
+from bridge.core.history import Dialect, History
+from bridge.core.policy import Grant, Mode, Preset
+from bridge.core.records import (
+    Announced,
+    GoalChanged,
+    Item,
+    Opened,
+    Prompted,
+    Record,
+    Responded,
+    SawFile,
+    Switched,
+    Titled,
+    Told,
+)
+from bridge.store import Journal, timestamp
+from tools.base import Access
+from tools.seen import Seen
+
+
+@dataclass(eq=False, slots=True)
+class Prompt:
+    """One session/prompt on its way: waiting for its turn, or running."""
+
+    blocks: tuple[Item, ...]
+    scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
+
+
+class Session:
+    """One conversation. Owner of all that is named here; nobody else changes it."""
+
+    def __init__(self, config: Config, opened: Opened, journal: Journal) -> None:
+        self.config = config
+        self.id = opened.session
+        self.cwd = opened.cwd
+        self.mode: Mode = "plan" if opened.mode == "plan" else "default"
+        self.model_key = _known_model(config, opened.model)
+        self.effort = opened.effort
+        self.permission = cast("Preset", opened.permission)
+        self.title: str | None = None
+        self.history = History()
+        self.seen = Seen()
+        self.goal: GoalChanged = NO_GOAL
+        self.goal_armed = False
+        self.grants: set[Grant] = set()
+        self.described_mode: Mode | None = None
+        """The mode that the last request spoke of; None before the first."""
+        self.prompts: list[Prompt] = []
+        self.turn = anyio.Lock()
+        self.servers: tuple[McpServer, ...] = ()
+        """The editor's MCP servers: checked and kept, not started yet."""
+        self.journal = journal
+        self._prompts_made = 0
+        self._responses_made = 0
+        self._told = 0
+        self._calls: Counter[str] = Counter()
+        self._scratch: str | None = None
+
+    @property
+    def model(self) -> Model:
+        """The model in force."""
+        return self.config.models[self.model_key]
+
+    @property
+    def scratch(self) -> str:
+        """The session's own temporary folder, made when first asked for."""
+        if self._scratch is None:
+            self._scratch = os.path.realpath(tempfile.mkdtemp(prefix="responses-acp-"))
+        return self._scratch
+
+    @property
+    def roots(self) -> tuple[str, ...]:
+        """Where files may be read and written without asking."""
+        return (os.path.realpath(self.cwd), self.scratch)
+
+    @property
+    def dialect(self) -> Dialect:
+        """How the model in force wants its history."""
+        model = self.model
+        return Dialect(f"{model.provider}/{model.model}", model.replay, model.replay_reasoning)
+
+    def record(self, record: Record) -> None:
+        """Write one record down and apply it."""
+        if isinstance(record, Prompted):
+            self.journal.start()
+        self.journal.append(record)
+        self._apply(record)
+
+    def restore(self, records: Iterable[Record]) -> None:
+        """Apply what was written down earlier."""
+        for record in records:
+            self._apply(record)
+        self.goal_armed = False
+
+    def next_prompt(self) -> int:
+        """The number of the prompt that comes now."""
+        return self._prompts_made + 1
+
+    def next_response(self) -> int:
+        """The number of the model answer that comes now; message ids are made of it."""
+        self._responses_made += 1
+        return self._responses_made
+
+    def next_told(self) -> str:
+        """The message id of what we say ourselves now."""
+        self._told += 1
+        return f"n{self._told}"
+
+    def card_id(self, call_id: str) -> str:
+        """The id of a new call towards the editor: its own, made unique in the session."""
+        self._calls[call_id] += 1
+        times = self._calls[call_id]
+        return call_id if times == 1 else f"{call_id}#{times}"
+
+    def switch(self, mode: Mode) -> bool:
+        """Change the mode; False if it is in force already."""
+        if mode == self.mode:
+            return False
+        self.record(Switched("mode", mode))
+        return True
+
+    def granted(self, access: Access) -> bool:
+        """Whether the person has allowed this for the session."""
+        return any(grant.covers(access) for grant in self.grants)
+
+    def cancel(self) -> None:
+        """Stop the running prompt and all that wait; does nothing when there is none."""
+        for prompt in self.prompts:
+            prompt.scope.cancel()
+
+    def close(self) -> None:
+        """Give everything free that outlives a prompt."""
+        self.journal.close()
+        if self._scratch is not None:
+            shutil.rmtree(self._scratch, ignore_errors=True)
+
+    def _apply(self, record: Record) -> None:
+        self.history.add(record)
+        match record:
+            case Prompted(prompt=number):
+                self._prompts_made = max(self._prompts_made, number)
+            case Responded(response=number, seen=seen):
+                self._responses_made = max(self._responses_made, number)
+                self._count(one for one in seen if isinstance(one, Announced))
+            case Told():
+                self._told = max(self._told, int(record.message.removeprefix("n")))
+            case Titled(title=title):
+                self.title = title
+            case SawFile(file=file):
+                self.seen.restore(file)
+            case GoalChanged():
+                self.goal = record
+            case Switched():
+                self._set(record)
+            case _:
+                pass
+
+    def _count(self, calls: Iterable[Announced]) -> None:
+        for call in calls:
+            times = call.card_id.removeprefix(f"{call.call_id}#")
+            known = int(times) if times.isdecimal() and times != call.call_id else 1
+            self._calls[call.call_id] = max(self._calls[call.call_id], known)
+
+    def _set(self, switched: Switched) -> None:
+        match switched.option:
+            case "mode":
+                self.mode = "plan" if switched.value == "plan" else "default"
+            case "model":
+                self.model_key = _known_model(self.config, str(switched.value))
+                self.effort = self.model.effort
+            case "effort":
+                self.effort = switched.value
+            case "permission":
+                self.permission = cast("Preset", switched.value)
+
+
+def now() -> str:
+    """The present moment as RFC 3339 in UTC."""
+    return timestamp(time.time_ns())
+
+
+def _known_model(config: Config, key: str) -> str:
+    """The key itself, or the default one where the configuration no longer has it."""
+    return key if key in config.models else config.default_model

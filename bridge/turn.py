@@ -1,0 +1,270 @@
+"""Runs one prompt: request, effects, tools, next request; waits, and decides little.
+
+Rule 1: a tool runs only after the terminal event of its answer said completed.
+Rule 2: whatever ends a turn, its history is one that the next request can carry on.
+Rule 3: a turn knows its session, editor, model and workbench by argument and shares nothing else,
+so that one can run inside another.
+"""
+
+import re
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, replace
+from typing import Literal, Protocol
+
+import anyio
+
+from bridge import commands, context
+from bridge.acp.editor import SessionEditor
+from bridge.answer import Answer
+from bridge.calls import Calls, Workbench
+from bridge.config import Provider
+from bridge.core import goal as goals
+from bridge.core import updates
+from bridge.core.history import plain_text, user_content
+from bridge.core.records import Forgotten, Noted, Prompted, Titled, Told
+from bridge.core.response import Failed, Finished, Response, joined
+from bridge.errors import BridgeError, Fault, ModelError, model_error
+from bridge.options import all_options
+from bridge.responses import request
+from bridge.responses.events import Event
+from bridge.session import Prompt, Session, now
+from tools.base import GoalReport, PlanApproved, Signal
+
+StopReason = Literal["end_turn", "max_tokens", "max_turn_requests", "refusal", "cancelled"]
+
+_BROKEN_OFF = "Error: the model's answer broke off before this call could run"
+_CUT = "Error: the answer was cut off, so the arguments may be incomplete; the call did not run"
+_STOPPED = "Error: the call did not run"
+_NO_ANSWER = "The model ended its turn without an answer."
+
+_TITLE_WORDS, _TITLE_BYTES = 5, 40
+_USER_REQUEST = re.compile(r"<user_request>(.*?)</user_request>", re.DOTALL)
+_UNPRINTABLE = re.compile(
+    r"\x1b\[[0-9;?]*[ -/]*[@-~]"
+    r"|[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]"
+)
+
+
+class ModelPort(Protocol):
+    """The model's server, reached for one request."""
+
+    def stream(
+        self,
+        provider: Provider,
+        body: Mapping[str, object],
+        on_wait: Callable[[Fault, int, int, float], None],
+    ) -> AbstractAsyncContextManager[AsyncIterator[list[Event]]]:
+        """Send the request; gives the events in batches, as they arrive. Raises BridgeError."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """The means to answer prompts of one session."""
+
+    session: Session
+    editor: SessionEditor
+    model: ModelPort
+    bench: Workbench
+
+    async def run(self, prompt: Prompt) -> StopReason:
+        """Answer one prompt to its end; BridgeError if that fails for good."""
+        session = self.session
+        content = user_content(prompt.blocks)
+        text = plain_text(content)
+        mode = session.mode
+        reply = commands.reply_to(session, text)
+        if session.mode != mode:
+            self._show_mode()
+        if reply is None:
+            self._note_switch()
+        session.record(
+            Prompted(session.next_prompt(), prompt.blocks, content, now(), reply is None)
+        )
+        budget = _Budget(session.config.max_turn_requests)
+        if reply is None:
+            self._entitle(text)
+            return await self._work(budget)
+        self._tell(reply.text)
+        if reply.message is not None:
+            self._entitle(reply.message)
+            self._note_switch()
+            session.record(Noted(reply.message))
+            return await self._work(budget)
+        return await self._pursue(budget) if reply.pursue else "end_turn"
+
+    async def _pursue(self, budget: "_Budget") -> StopReason:
+        """Work on the goal in rounds, until it is reported, stopped or out of rounds."""
+        session = self.session
+        while (
+            session.goal_armed
+            and session.goal.status == "active"
+            and session.goal.rounds < session.config.goal_rounds
+        ):
+            session.record(replace(session.goal, rounds=session.goal.rounds + 1))
+            session.record(Noted(goals.task(session.goal)))
+            stop = await self._work(budget)
+            if stop != "end_turn":
+                return stop
+        return "end_turn"
+
+    async def _work(self, budget: "_Budget") -> StopReason:
+        """Requests and tool calls until the model has no more to call."""
+        while budget.take():
+            self._note_switch()
+            answer, finished = await self._answer()
+            if finished.outcome != "completed":
+                return self._unfinished(finished)
+            if not finished.calls:
+                if not answer.visible:
+                    self._tell(_NO_ANSWER)
+                return "end_turn"
+            calls = Calls(self.session, self.editor, self.bench, answer.calls(finished.calls))
+            try:
+                await calls.run()
+            finally:
+                self._heed(calls.signals)
+        return "max_turn_requests"
+
+    async def _answer(self) -> tuple[Answer, Finished]:
+        """One request and its streamed answer, shown and recorded."""
+        session = self.session
+        answer, response = Answer(session, self.editor, self.bench.tools), Response()
+        try:
+            finished = await self._stream(answer, response)
+        except anyio.get_cancelled_exc_class():
+            answer.record(response.kept())
+            answer.close(_STOPPED)
+            raise
+        except BridgeError:
+            answer.record(())
+            answer.close(_BROKEN_OFF)
+            raise
+        answer.record(finished.items, finished.usage)
+        reason = _CUT if finished.outcome == "max_tokens" else _STOPPED
+        answer.close(reason, but=finished.calls)
+        self._show_usage(finished)
+        return answer, finished
+
+    async def _stream(self, answer: Answer, response: Response) -> Finished:
+        """Show the answer as it comes; ModelError if it fails."""
+        session = self.session
+        provider = session.config.providers[session.model.provider]
+        async with self.model.stream(provider, self._body(), self._on_wait) as batches:
+            async for batch in batches:
+                effects = joined(effect for event in batch for effect in response.feed(event))
+                answer.show(effects)
+                if response.over:
+                    return _end(effects)
+                await self.editor.room()
+        effects = response.end()
+        answer.show(effects)
+        return _end(effects)
+
+    def _body(self) -> dict[str, object]:
+        session = self.session
+        model = session.model
+        return request.body(
+            model,
+            effort=session.effort,
+            instructions=context.instructions(session),
+            input=session.history.input(session.dialect),
+            tools=[
+                request.function_tool(
+                    tool.name, tool.description, tool.parameters(), strict=model.strict
+                )
+                for tool in self.bench.tools.values()
+            ],
+            cache_key=session.id,
+        )
+
+    def _unfinished(self, finished: Finished) -> StopReason:
+        match finished.outcome:
+            case "max_tokens":
+                return "max_tokens"
+            case "refusal":
+                # ACP, Prompt Turn, Stop Reasons: after a refusal the client may treat the prompt
+                # and all that followed as dropped from the conversation.
+                self.session.record(Forgotten(self.session.next_prompt() - 1))
+                return "refusal"
+            case _:
+                self._tell(f"The model stopped early: {finished.reason or 'no reason given'}.")
+                return "end_turn"
+
+    def _heed(self, signals: list[Signal]) -> None:
+        """Apply what results meant for the session, before the next request."""
+        session = self.session
+        for signal in signals:
+            match signal:
+                case PlanApproved():
+                    if session.switch("default"):
+                        session.described_mode = "default"
+                        self._show_mode()
+                case GoalReport():
+                    if session.goal.objective is not None:
+                        session.record(goals.reported(session.goal, signal))
+
+    def _note_switch(self) -> None:
+        note = context.tell_of_switch(self.session)
+        if note is not None:
+            self.session.record(Noted(note))
+
+    def _show_mode(self) -> None:
+        self.editor.update(updates.mode(self.session.mode))
+        self.editor.update(updates.options(all_options(self.session)))
+
+    def _show_usage(self, finished: Finished) -> None:
+        window, usage = self.session.model.context_window, finished.usage
+        if window is not None and usage is not None:
+            used = usage.input_tokens + usage.output_tokens
+            self.editor.update(updates.usage(used, window))
+
+    def _entitle(self, text: str) -> None:
+        """Give the session its title, from the first prompt that goes to the model."""
+        if self.session.title is None and (title := title_of(text)):
+            titled = Titled(title, now())
+            self.session.record(titled)
+            self.editor.update(updates.title(titled))
+
+    def _tell(self, text: str) -> None:
+        """Say something of our own in the conversation."""
+        told = Told(self.session.next_told(), text)
+        self.session.record(told)
+        self.editor.text("message", told.message, text)
+
+    def _on_wait(self, fault: Fault, attempt: int, most: int, seconds: float) -> None:
+        when = f"trying again in {seconds:.0f} s ({attempt} of {most})"
+        self.editor.notice("warning", f"{fault.message}; {when}")
+
+
+class _Budget:
+    """Model requests that one prompt may still make."""
+
+    def __init__(self, most: int) -> None:
+        self._left = most
+
+    def take(self) -> bool:
+        """Whether one more is allowed; it then counts as made."""
+        self._left -= 1
+        return self._left >= 0
+
+
+def title_of(text: str) -> str:
+    """A short title: the first words of what the user asked, printable and cut at a character."""
+    request_part = _USER_REQUEST.search(text)
+    words = _UNPRINTABLE.sub("", request_part[1] if request_part else text).split()
+    title = " ".join(words[:_TITLE_WORDS])
+    return title.encode("utf-8", "replace")[:_TITLE_BYTES].decode("utf-8", "ignore").strip()
+
+
+def _end(effects: list[object]) -> Finished:
+    for effect in effects:
+        match effect:
+            case Finished():
+                return effect
+            case Failed(fault=fault):
+                raise model_error(fault)
+            case _:
+                pass
+    raise ModelError(Fault("stream_truncated", "the model's answer had no end; try again"))

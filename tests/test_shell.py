@@ -1,0 +1,227 @@
+import errno
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import anyio
+import pytest
+
+from tools.base import (
+    Access,
+    Answers,
+    Approved,
+    Card,
+    Console,
+    Context,
+    Ended,
+    NoAnswer,
+    Prepared,
+    Question,
+    Rejected,
+    Result,
+    Text,
+)
+from tools.local import LocalFiles
+from tools.seen import Seen
+from tools.shell import SHELL
+
+pytestmark = pytest.mark.anyio
+
+
+@dataclass
+class ScriptedShell:
+    """Every command prints a word and ends as it is told."""
+
+    ended: Ended | OSError = field(default_factory=lambda: Ended("", "", 0))
+    ran: list[tuple[str, str, float]] = field(default_factory=list[tuple[str, str, float]])
+
+    async def run(
+        self,
+        command: str,
+        *,
+        cwd: str,
+        timeout: float,  # noqa: ASYNC109 (as the port has it)
+        output: Callable[[str], None],
+    ) -> Ended:
+        self.ran.append((command, cwd, timeout))
+        output("live")
+        if isinstance(self.ended, OSError):
+            raise self.ended
+        return self.ended
+
+
+class Nobody:
+    async def review(self, plan: str) -> Approved | Rejected | NoAnswer:
+        raise AssertionError
+
+    async def ask(
+        self, title: str, message: str, questions: tuple[Question, ...]
+    ) -> Answers | NoAnswer:
+        raise AssertionError
+
+
+@pytest.fixture
+def cwd(tmp_path: Path) -> str:
+    root = tmp_path.resolve() / "work"
+    (root / "sub").mkdir(parents=True)
+    (root / "file").touch()
+    (root / "loop").symlink_to("loop")
+    (root / "away").symlink_to("..")
+    return str(root)
+
+
+def context(cwd: str, shell: ScriptedShell, output: Callable[[str], None]) -> Context:
+    return Context(
+        cwd=cwd,
+        roots=(cwd,),
+        files=LocalFiles(),
+        shell=shell,
+        seen=Seen(),
+        person=Nobody(),
+        planning=False,
+        output=output,
+    )
+
+
+def card(arguments: Mapping[str, object]) -> Card:
+    bound = SHELL.bind(arguments, "/work")
+    assert not isinstance(bound, Result)
+    return bound.card
+
+
+async def prepared(
+    arguments: Mapping[str, object], cwd: str, shell: ScriptedShell
+) -> Prepared | Result:
+    bound = SHELL.bind({"description": "d", **arguments}, cwd)
+    if isinstance(bound, Result):
+        return bound
+    with anyio.fail_after(10):
+        return await bound.prepare(context(cwd, shell, lambda _: None))
+
+
+async def result(ended: Ended | OSError, arguments: Mapping[str, object], cwd: str) -> Result:
+    call = await prepared({"command": "x", **arguments}, cwd, ScriptedShell(ended))
+    assert isinstance(call, Prepared)
+    with anyio.fail_after(10):
+        return await call.run()
+
+
+def test_a_card_shows_the_command_and_what_it_is_for() -> None:
+    assert card({"command": "cat notes.txt", "description": "Inspect notes.txt contents"}) == Card(
+        "cat notes.txt", "execute", shown=(Text("Inspect notes.txt contents"),)
+    )
+    assert card({"command": "a\nb\u202ec", "description": ""}).title == "a ↵ b\\u202ec"
+    assert len(card({"command": "x" * 1000, "description": ""}).title) == 200
+
+
+async def test_a_command_that_cannot_be_is_refused(cwd: str) -> None:
+    async def check(arguments: Mapping[str, object], text: str) -> None:
+        shell = ScriptedShell()
+        refused = await prepared({"command": "ls", **arguments}, cwd, shell)
+        assert isinstance(refused, Result)
+        assert not refused.ok
+        assert refused.text == f"Error: {text}".replace("CWD", cwd)
+        assert shell.ran == []
+
+    await check({"command": ""}, "command is empty")
+    await check({"command": " \n\t"}, "command is empty")
+    await check({"command": "a\0b"}, "command holds a NUL character")
+    await check({"command": "a\ud800"}, "command holds a lone surrogate, which is not text")
+    await check({"workdir": ""}, "workdir is empty")
+    await check({"workdir": "a\0"}, "workdir holds a NUL character")
+    await check({"workdir": "a\udc80"}, "workdir holds a lone surrogate, which is not text")
+    missing, loop = os.strerror(errno.ENOENT), os.strerror(errno.ELOOP)
+    await check({"workdir": "no"}, f'workdir "CWD/no" cannot be used: {missing}')
+    await check({"workdir": "loop"}, f'workdir "CWD/loop" cannot be used: {loop}')
+    await check({"workdir": "file"}, 'workdir "CWD/file" is not a folder')
+    for arguments in ({"timeoutMs": 0}, {"timeoutMs": 600_001}, {"command": 1}, {"sandbox": "x"}):
+        refused = await prepared({"command": "ls", **arguments}, cwd, ScriptedShell())
+        assert isinstance(refused, Result)
+        assert refused.text.startswith("Error: invalid arguments: ")
+
+
+async def test_what_a_command_would_touch_is_told(cwd: str) -> None:
+    async def check(arguments: Mapping[str, object], access: Access, folder: str) -> None:
+        shell = ScriptedShell()
+        call = await prepared(arguments, cwd, shell)
+        assert isinstance(call, Prepared)
+        assert call.access == access
+        assert shell.ran == []
+        await call.run()
+        assert shell.ran[0][:2] == (access.subject, folder)
+
+    run, ls = Access("run", "make"), Access("run", "ls", harmless=True)
+    outside, parent = Access("run", "make", outside=True), str(Path(cwd).parent)
+    await check({"command": "make"}, run, cwd)
+    await check({"command": "ls", "workdir": None}, ls, cwd)
+    await check({"command": "make", "workdir": "sub"}, run, f"{cwd}/sub")
+    await check({"command": "make", "workdir": f"{cwd}/sub/.."}, run, cwd)
+    await check({"command": "make", "workdir": ".."}, outside, parent)
+    await check({"command": "make", "workdir": "away"}, outside, parent)
+    await check({"command": "make", "workdir": "/"}, outside, "/")
+
+
+async def test_a_command_may_take_two_minutes_unless_it_asks_for_more(cwd: str) -> None:
+    async def check(given: int | None, seconds: float) -> None:
+        shell = ScriptedShell()
+        call = await prepared({"command": "ls", "timeoutMs": given}, cwd, shell)
+        assert isinstance(call, Prepared)
+        await call.run()
+        assert shell.ran == [("ls", cwd, seconds)]
+
+    await check(None, 120)
+    await check(1, 0.001)
+    await check(600_000, 600)
+
+
+async def test_the_model_gets_the_output_and_how_the_command_ended(cwd: str) -> None:
+    async def check(ended: Ended, text: str) -> None:
+        told = await result(ended, {"timeoutMs": 500}, cwd)
+        assert told.ok
+        assert told.text == text
+        assert told.shown == (Console(text.rstrip("\n")),)
+
+    await check(Ended("project notes\n- x\n", "", 0), "project notes\n- x\n")
+    await check(Ended("", "", 0), "(no output)")
+    await check(Ended("", "", 1), "(no output)\n[exit code: 1]")
+    await check(Ended("out", "err\n", 3), "out\n[stderr]\nerr\n[exit code: 3]")
+    await check(Ended("out\n", "err", 0), "out\n[stderr]\nerr")
+    await check(Ended("", "err\n", 0), "[stderr]\nerr\n")
+    await check(Ended("", "", None, "SIGSEGV"), "(no output)\n[killed by signal: SIGSEGV]")
+    await check(
+        Ended("a\n", "", None, "SIGTERM", timed_out=True),
+        "a\n[timed out after 500ms]\n[killed by signal: SIGTERM]",
+    )
+    await check(Ended("a\n", "", 0, timed_out=True), "a\n[timed out after 500ms]")
+
+
+async def test_the_facts_are_kept_as_data(cwd: str) -> None:
+    assert (await result(Ended("o", "e", 3), {}, cwd)).data == {
+        "exitCode": 3,
+        "stdout": "o",
+        "stderr": "e",
+        "truncated": False,
+    }
+    assert (await result(Ended("", "", None, "SIGKILL", truncated=True), {}, cwd)).data == {
+        "signal": "SIGKILL",
+        "stdout": "",
+        "stderr": "",
+        "truncated": True,
+    }
+
+
+async def test_a_command_that_could_not_be_started_has_failed(cwd: str) -> None:
+    told = await result(FileNotFoundError("bash is not installed"), {}, cwd)
+    text = "Error: the command could not be started: bash is not installed"
+    assert (told.ok, told.text, told.shown) == (False, text, (Console(text),))
+
+
+async def test_output_is_passed_on_while_the_command_runs(cwd: str) -> None:
+    heard: list[str] = []
+    bound = SHELL.bind({"command": "ls", "description": "d"}, cwd)
+    assert not isinstance(bound, Result)
+    call = await bound.prepare(context(cwd, ScriptedShell(), heard.append))
+    assert isinstance(call, Prepared)
+    await call.run()
+    assert heard == ["live"]

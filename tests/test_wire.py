@@ -1,0 +1,101 @@
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bridge.core import wire
+
+json_values = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        (b"{}", {}),
+        (b' {"a": [1, -2.5, true, null, "x"]}\r', {"a": [1, -2.5, True, None, "x"]}),
+        ('"é\u2028"', "é\u2028"),
+        (b'"\\ud83d\\ude00"', "😀"),
+        (b'"\\ud800"', "\ud800"),
+        (b"9007199254740993", 9007199254740993),
+        (b"1e999", float("inf")),
+        (b"[" * 200 + b"]" * 200, json.loads("[" * 200 + "]" * 200)),
+        (json.dumps("[" * 500).encode(), "[" * 500),
+    ],
+)
+def test_a_json_text_is_read(text: bytes | str, value: object) -> None:
+    assert wire.load(text) == value
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"",
+        b"{",
+        b"{} {}",
+        b"nope",
+        b"NaN",
+        b"[-Infinity]",
+        b'"\xff"',
+        b'"\xed\xa0\x80"',
+        b"\xef\xbb\xbf{}",
+        b'"a\nb"',
+        b"[" * 201 + b"]" * 201,
+        b'{"a":' * 201 + b"1" + b"}" * 201,
+        b"[" * 100_000,
+        b"9" * 5000,
+    ],
+)
+def test_what_is_not_one_json_text_is_a_value_error(text: bytes) -> None:
+    with pytest.raises(ValueError, match=r"."):
+        wire.load(text)
+
+
+@pytest.mark.parametrize("text", [b"[]", b"1", b"null", b'"{}"'])
+def test_an_object_is_demanded(text: bytes) -> None:
+    with pytest.raises(ValueError, match="not a JSON object"):
+        wire.load_object(text)
+
+
+def test_an_object_is_read() -> None:
+    assert wire.load_object(b'{"a":1}') == {"a": 1}
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ({"a": [1, None, True]}, '{"a":[1,null,true]}'),
+        ("é\u2028\x00", '"é\u2028\\u0000"'),
+        ("a\ud800b", '"a\ufffdb"'),
+        ("\udc00", '"\ufffd"'),
+        ({"\ud800": "x"}, '{"\ufffd":"x"}'),
+        (float("nan"), "null"),
+        ({"a": [float("inf"), 1.5], "b": (float("-inf"), "x")}, '{"a":[null,1.5],"b":[null,"x"]}'),
+    ],
+)
+def test_a_value_is_written_so_that_every_parser_takes_it(value: Any, text: str) -> None:
+    assert wire.dump(value) == text.encode()
+
+
+@given(json_values)
+def test_what_was_written_reads_the_same(value: Any) -> None:
+    line = wire.dump(value)
+    assert b"\n" not in line
+    assert wire.load(line) == value
+
+
+@given(st.binary())
+def test_any_bytes_are_a_value_or_a_value_error(data: bytes) -> None:
+    try:
+        value = wire.load(data)
+    except ValueError:
+        return
+    wire.dump(value)

@@ -1,0 +1,349 @@
+"""What a tool is, and the ports through which it reaches files, processes and people.
+
+Rule 1: a tool knows neither ACP nor Responses. It describes itself in the words of this file.
+Rule 2: a tool never raises for a mistake of the model's: it answers with a Result that is not ok.
+Rule 3: bind() and card() are pure, so that a stored conversation shows what the live one showed.
+Rule 4: prepare() looks, run() acts. What prepare() shows is what a person is asked to allow.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Generic, Literal, Protocol, TypeAlias, TypeVar
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from tools.seen import Seen, Stamp
+
+Kind = Literal["read", "edit", "execute", "other"]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A file a call is about, for editors that follow along."""
+
+    path: str
+    """Absolute."""
+    line: int | None = None
+    """1-based."""
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """Markdown for the person who watches."""
+
+    text: str
+    form: Literal["text"] = "text"
+
+
+@dataclass(frozen=True, slots=True)
+class Console:
+    """What a command printed, verbatim."""
+
+    text: str
+    form: Literal["console"] = "console"
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One file before and after: whole texts, or the two strings of an edit not yet made."""
+
+    path: str
+    """Absolute."""
+    old: str | None
+    """None: the file is new."""
+    new: str
+    form: Literal["change"] = "change"
+
+
+Shown: TypeAlias = Text | Console | Change
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """How a call looks before it has a result."""
+
+    title: str
+    kind: Kind = "other"
+    places: tuple[Place, ...] = ()
+    shown: tuple[Shown, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PlanApproved:
+    """The person approved the plan: plan mode ends before the next request."""
+
+
+@dataclass(frozen=True, slots=True)
+class GoalReport:
+    """The model says that the goal is reached, or that it cannot go on."""
+
+    status: Literal["complete", "blocked"]
+    reason: str
+
+
+Signal: TypeAlias = PlanApproved | GoalReport
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """How a call ended."""
+
+    text: str
+    """What the model is told."""
+    ok: bool = True
+    shown: tuple[Shown, ...] | None = None
+    """What the person sees; None: the text itself."""
+    title: str | None = None
+    """Replaces the card's title."""
+    data: Mapping[str, object] | None = None
+    """The result as plain JSON data; None: the text under "output"."""
+    signal: Signal | None = None
+
+    @staticmethod
+    def error(text: str) -> "Result":
+        """A call that failed; the text says what is wrong and what to do next."""
+        return Result(f"Error: {text}", ok=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """What a call would touch: the facts a policy judges by."""
+
+    action: Literal["none", "read", "edit", "run"]
+    subject: str = ""
+    """The resolved absolute path, or the command: what a lasting permission is about."""
+    outside: bool = False
+    """The path, or the command's working directory, lies outside the roots."""
+    secret: bool = False
+    """The name is one that usually holds credentials."""
+    protected: bool = False
+    """Editing it could make other programs run code: .git, editor settings, our own config."""
+    harmless: bool = False
+    """A command that is proven to only read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A call that can be made: what it would touch, how that looks, and the deed itself."""
+
+    access: Access
+    run: Callable[[], Awaitable[Result]]
+    shown: tuple[Shown, ...] | None = None
+    """For the person who is asked: the whole change. None: the card says enough."""
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One choice of a question."""
+
+    label: str
+    description: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One question with its choices; without choices the answer is free text."""
+
+    id: str
+    header: str
+    question: str
+    options: tuple[Option, ...] = ()
+    multi_select: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Approved:
+    """The person agreed to the plan."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rejected:
+    """The person did not agree to the plan."""
+
+    feedback: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """Question id -> what was chosen or typed."""
+
+    chosen: Mapping[str, tuple[str, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class NoAnswer:
+    """Nobody answered; the text says why, as a sentence for the model."""
+
+    text: str
+
+
+class Person(Protocol):
+    """The person in front of the editor, asked on behalf of one call."""
+
+    async def review(self, plan: str) -> Approved | Rejected | NoAnswer:
+        """Show the plan and wait for the person, for as long as it takes."""
+        ...
+
+    async def ask(
+        self, title: str, message: str, questions: tuple[Question, ...]
+    ) -> Answers | NoAnswer:
+        """Put questions and wait for the person, for as long as it takes."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Bytes:
+    """A regular file as it was at one moment."""
+
+    data: bytes
+    stamp: Stamp
+
+
+class Files(Protocol):
+    """Regular files of one machine, for all sessions of a process.
+
+    Paths are absolute and, but for resolve(), resolved. OSError says what failed; what is not a
+    regular file is NotRegular, and is neither opened nor waited for.
+    """
+
+    async def resolve(self, path: str) -> str:
+        """The path with every symbolic link followed; what does not exist is kept as written."""
+        ...
+
+    async def scan(self, path: str, feed: Callable[[bytes], None]) -> Stamp | None:
+        """Feed all bytes, block by block, in a worker thread; None if nothing is there.
+
+        What feed raises ends the scan and comes out.
+        """
+        ...
+
+    async def read(self, path: str, most: int) -> Bytes | None:
+        """The whole file; None if nothing is there. More bytes than `most`: FileTooLarge."""
+        ...
+
+    async def replace(self, path: str, data: bytes, expected: Stamp) -> Stamp:
+        """Put data in the place of the expected bytes, in the same file: mode, owner, links stay.
+
+        Raises StaleFile if the file holds other bytes by now; those are never lost.
+        """
+        ...
+
+    async def create(self, path: str, data: bytes) -> Stamp:
+        """Make a new file and its folders; FileExistsError if something is there by now."""
+        ...
+
+
+class NotRegular(OSError):  # noqa: N818 (the name says what the file is)
+    """Something is there that is not a regular file; the text says what."""
+
+
+class FileTooLarge(OSError):  # noqa: N818 (the name says what the file is)
+    """The file has more bytes than asked for."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__(f"{size} bytes")
+        self.size = size
+
+
+class StaleFile(OSError):  # noqa: N818 (the name says what the file is)
+    """The file changed since it was looked at."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How a command ended."""
+
+    stdout: str
+    stderr: str
+    code: int | None
+    """None: it was killed by a signal."""
+    signal: str | None = None
+    """Such as SIGSEGV."""
+    timed_out: bool = False
+    truncated: bool = False
+    """Output was dropped; the texts say where and how much."""
+
+
+class Shell(Protocol):
+    """Commands of one machine."""
+
+    async def run(
+        self, command: str, *, cwd: str, timeout: float, output: Callable[[str], None]
+    ) -> Ended:
+        """Run one bash command line to its end; `output` gets every piece as it comes.
+
+        timeout is in seconds. Nothing the command started is left when this returns, also when it
+        is cancelled. OSError: the command could not be started.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """All that a call may use."""
+
+    cwd: str
+    """Absolute and resolved: the base of relative paths."""
+    roots: tuple[str, ...]
+    """Absolute and resolved: where files may be read and written without asking."""
+    files: Files
+    shell: Shell
+    seen: Seen
+    person: Person
+    planning: bool
+    """Plan mode is in force."""
+    output: Callable[[str], None]
+    """Takes what a running call prints, piece by piece, for the person who watches."""
+
+
+class Arguments(BaseModel):
+    """What the model may pass: the JSON schema in the request comes from the fields."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+A = TypeVar("A", bound=Arguments)
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """A tool together with arguments that are valid for it."""
+
+    card: Card
+    prepare: Callable[[Context], Awaitable[Prepared | Result]]
+
+
+@dataclass(frozen=True, slots=True)
+class Tool(Generic[A]):
+    """One tool the model may call."""
+
+    name: str
+    description: str
+    arguments: type[A]
+    card: Callable[[A, str], Card]
+    """How a call looks; the text is the session's cwd."""
+    prepare: Callable[[A, Context], Awaitable[Prepared | Result]]
+    mutates: bool = False
+    """Refused in plan mode."""
+    parallel: bool = False
+    """Calls may run at the same time as others of this kind."""
+
+    def parameters(self) -> dict[str, Any]:
+        """The JSON schema of the arguments, as pydantic writes it."""
+        return self.arguments.model_json_schema()
+
+    def bind(self, arguments: Mapping[str, object], cwd: str) -> Bound | Result:
+        """The call with these arguments, or a Result that says what is wrong with them."""
+        try:
+            valid = self.arguments.model_validate(arguments)
+        except ValidationError as error:
+            return Result.error(f"invalid arguments: {_complaint(error)}")
+        return Bound(self.card(valid, cwd), partial(self.prepare, valid))
+
+
+def _complaint(error: ValidationError) -> str:
+    """The first faults, each as `field: what is wrong`; never the values."""
+    faults = error.errors(include_url=False, include_context=False, include_input=False)
+    named = [f"{'.'.join(map(str, fault['loc'])) or 'arguments'}: {fault['msg']}" for fault in faults]
+    return "; ".join(named[:3])

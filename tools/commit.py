@@ -1,0 +1,194 @@
+"""A new content takes its place on disk: all of it, or nothing.
+
+Rule 1: a file is replaced only while it holds the expected bytes, and what was displaced is looked
+at once more: bytes that someone wrote in between are put back.
+Rule 2: where another inode could not stand for the file (hard links, extended attributes, an owner
+we cannot give, a folder we cannot write to, a mount), the file itself is written, and on failure
+written back.
+Rule 3: a new file never replaces anything.
+Rule 4: whatever fails, no temporary file is left behind.
+"""
+
+import errno
+import os
+import secrets
+import stat
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import TypeAlias
+
+from tools.base import StaleFile
+from tools.regular import opened, scan, stream, version, whole
+from tools.seen import Stamp, new_digest
+
+Swap: TypeAlias = Callable[[str, str], None]
+
+_NO_SWAP = frozenset({errno.ENOSYS, errno.EINVAL, errno.EOPNOTSUPP})
+"""Two files cannot change places here."""
+
+_NO_LINK = frozenset({errno.ENOSYS, errno.EPERM, errno.EOPNOTSUPP})
+"""Files have one name here."""
+
+_NO_RESERVE = frozenset({errno.EINVAL, errno.EOPNOTSUPP})
+"""Room cannot be reserved here."""
+
+_NO_REPLACE = frozenset({errno.EACCES, errno.EPERM, errno.EROFS, errno.EBUSY, errno.EXDEV})
+"""Nothing can take the file's place, but the file itself may be writable."""
+
+_ORDINARY = frozenset({"security.selinux"})
+"""Extended attributes that a new file gets by itself."""
+
+_attributes: Callable[[str], list[str]] = getattr(os, "listxattr", lambda path: [])
+_reserve: Callable[[int, int, int], None] = getattr(os, "posix_fallocate", lambda *_: None)
+
+
+def replace(path: str, data: bytes, expected: Stamp, swap: Swap) -> Stamp:
+    """Put data in the place of the expected bytes; StaleFile if there are others by now."""
+    with opened(path) as (descriptor, status):
+        _demand(stream(descriptor, status, _ignore), expected)
+    if not os.access(path, os.W_OK):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
+    if status.st_nlink > 1 or not _ORDINARY.issuperset(_attributes(path)):
+        return _write_in_place(path, data, expected)
+    try:
+        return _swap_in(path, data, status, expected, swap)
+    except OSError as error:
+        if error.errno not in _NO_REPLACE:
+            raise
+    return _write_in_place(path, data, expected)
+
+
+def create(path: str, data: bytes) -> Stamp:
+    """Make a new file and its folders; FileExistsError if something is there."""
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with _temporary(path, 0o666) as (descriptor, name):
+        _fill(descriptor, data)
+        os.fsync(descriptor)
+        try:
+            os.link(name, path)
+        except OSError as error:
+            if error.errno not in _NO_LINK:
+                raise
+            return _create_directly(path, data)
+        os.unlink(name)
+        return _kept(path, descriptor, data)
+
+
+def _swap_in(path: str, data: bytes, status: os.stat_result, expected: Stamp, swap: Swap) -> Stamp:
+    with _temporary(path, 0o600) as (descriptor, name):
+        _fill(descriptor, data)
+        _resemble(descriptor, status)
+        os.fsync(descriptor)
+        try:
+            swap(name, path)
+        except OSError as error:
+            if error.errno not in _NO_SWAP:
+                raise
+            _demand(scan(path, _ignore), expected)
+            os.replace(name, path)
+        else:
+            _verify(name, path, os.fstat(descriptor), expected, swap)
+        return _kept(path, descriptor, data)
+
+
+def _verify(name: str, path: str, ours: os.stat_result, expected: Stamp, swap: Swap) -> None:
+    """What was displaced must be what was expected, else it goes back to its place."""
+    try:
+        return _demand(scan(name, _ignore), expected)
+    except OSError as error:
+        with suppress(FileNotFoundError):
+            swap(name, path)
+            if not os.path.samestat(os.lstat(name), ours):
+                swap(name, path)
+        raise StaleFile("it was replaced in this moment") from error
+
+
+def _write_in_place(path: str, data: bytes, expected: Stamp) -> Stamp:
+    with opened(path, os.O_RDWR) as (descriptor, status):
+        old = whole(descriptor, status)
+        _demand(old.stamp, expected)
+        try:
+            _reserve_room(descriptor, len(data))
+            _overwrite(descriptor, data)
+        except OSError:
+            _overwrite(descriptor, old.data)
+            raise
+        return _kept(path, descriptor, data)
+
+
+def _reserve_room(descriptor: int, size: int) -> None:
+    """Fail now rather than when half of the old bytes are gone."""
+    try:
+        _reserve(descriptor, 0, max(size, 1))
+    except OSError as error:
+        if error.errno not in _NO_RESERVE:
+            raise
+
+
+def _overwrite(descriptor: int, data: bytes) -> None:
+    os.lseek(descriptor, 0, os.SEEK_SET)
+    _fill(descriptor, data)
+    os.ftruncate(descriptor, len(data))
+    os.fsync(descriptor)
+
+
+def _create_directly(path: str, data: bytes) -> Stamp:
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+    try:
+        _fill(descriptor, data)
+        os.fsync(descriptor)
+        return _kept(path, descriptor, data)
+    except OSError:
+        os.unlink(path)
+        raise
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def _temporary(path: str, mode: int) -> Iterator[tuple[int, str]]:
+    """A new file beside the path, open for writing; its name is free again afterwards."""
+    name = os.path.join(os.path.dirname(path), f".responses-acp-{secrets.token_hex(8)}")
+    descriptor = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+    try:
+        yield descriptor, name
+    finally:
+        os.close(descriptor)
+        with suppress(FileNotFoundError):
+            os.unlink(name)
+
+
+def _resemble(descriptor: int, status: os.stat_result) -> None:
+    """Owner and mode of the file that is replaced; EPERM if the owner cannot be given."""
+    mine = os.fstat(descriptor)
+    if (mine.st_uid, mine.st_gid) != (status.st_uid, status.st_gid):
+        os.fchown(descriptor, status.st_uid, status.st_gid)
+    os.fchmod(descriptor, stat.S_IMODE(status.st_mode))
+
+
+def _kept(path: str, descriptor: int, data: bytes) -> Stamp:
+    """The state of a file that is in its place; its folder is made durable, where it can be."""
+    with suppress(OSError):
+        folder = os.open(os.path.dirname(path), os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+    digest = new_digest()
+    digest.update(data)
+    return Stamp(digest.hexdigest(), version(os.fstat(descriptor)))
+
+
+def _fill(descriptor: int, data: bytes) -> None:
+    rest = memoryview(data)
+    while rest:
+        rest = rest[os.write(descriptor, rest) :]
+
+
+def _demand(stamp: Stamp | None, expected: Stamp) -> None:
+    if stamp is None or stamp.digest != expected.digest:
+        raise StaleFile("it holds other bytes")
+
+
+def _ignore(block: bytes) -> None:
+    """The digest alone is of interest."""

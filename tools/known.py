@@ -1,0 +1,85 @@
+"""What edit and write share: only a file the model knows, as it is now, is changed.
+
+Rule 1: the whole new file is made before anyone is asked, and put in place of exactly the bytes
+it was made from: whatever changed in between makes the call fail.
+Rule 2: texts of refusals are those that models recover from; they say what to do next.
+"""
+
+import re
+from dataclasses import dataclass
+
+from tools.base import Bytes, Change, Context, FileTooLarge, Result, StaleFile
+from tools.seen import Sight, Stamp
+from tools.splice import UNDECODABLE, decode
+from tools.target import MOVED, Target
+
+MOST_BYTES = 10 * 1024 * 1024
+
+CHANGED = "file changed since it was read"
+
+_UNWRITABLE = re.compile("[\0\ud800-\udfff]")
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A file as it is now, which is as the model saw it."""
+
+    target: Target
+    present: Bytes
+    sight: Sight
+
+    def change(self, data: bytes) -> Change:
+        """The whole file before and after, byte for byte."""
+        return Change(self.target.path, decode(self.present.data), decode(data))
+
+    async def replace(self, data: bytes, context: Context) -> Stamp | Result:
+        """Put new bytes in the file's place, if it is still the same."""
+        if await self.target.has_moved(context.files):
+            return self.target.refusal(MOVED)
+        try:
+            return await context.files.replace(self.target.resolved, data, self.present.stamp)
+        except StaleFile:
+            return self.target.refusal(CHANGED)
+        except OSError as error:
+            return self.target.refusal(error)
+
+
+async def look(target: Target, context: Context) -> Bytes | Result | None:
+    """The file as it is now; None if there is none; a Result if it can never be changed."""
+    try:
+        present = await context.files.read(target.resolved, MOST_BYTES)
+    except FileTooLarge as error:
+        return target.refusal(
+            f"the file has {error.size} bytes, the most is {MOST_BYTES}; use a command instead"
+        )
+    except OSError as error:
+        return target.refusal(error)
+    if present is not None and b"\0" in present.data:
+        return target.refusal("binary file")
+    return present
+
+
+def known(target: Target, present: Bytes, context: Context, unread: str) -> Known | Result:
+    """The file, if the model has seen these bytes of it; unread is the text if it has not."""
+    sight = context.seen.find(target.resolved, present.stamp)
+    if sight is None:
+        return Result.error(unread)
+    if sight.stamp.digest != present.stamp.digest:
+        return target.refusal(CHANGED)
+    return Known(target, present, sight)
+
+
+def unwritable(name: str, text: str) -> Result | None:
+    """A Result if no text file can hold the text of this argument."""
+    if _UNWRITABLE.search(text):
+        return Result.error(f"{name} holds a NUL or half a surrogate pair, which is not text")
+    return None
+
+
+def unfitting(target: Target, present: Bytes, text: str) -> Result | None:
+    """A Result if the text cannot be put into the file, whose encoding is not known."""
+    if text.isascii() or not UNDECODABLE.search(decode(present.data)):
+        return None
+    return target.refusal(
+        "the file is not UTF-8 and its encoding is unknown, so only ASCII can be put into it"
+    )

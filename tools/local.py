@@ -1,0 +1,55 @@
+"""The files of this machine, without keeping anyone waiting.
+
+Rule 1: whatever may wait for a disk runs in a worker thread. A scan can be cancelled between two
+blocks; a change, once begun, is finished.
+Rule 2: changes of one path run one after another.
+"""
+
+import os
+from collections.abc import Callable
+from weakref import WeakValueDictionary
+
+import anyio
+from anyio import from_thread, to_thread
+
+from tools import commit, regular
+from tools.base import Bytes
+from tools.commit import Swap
+from tools.exchange import exchange
+from tools.seen import Stamp
+
+
+class LocalFiles:
+    """The port Files on this machine; one for the whole process, so that rule 2 holds."""
+
+    def __init__(self, swap: Swap = exchange) -> None:
+        self._swap = swap
+        """How two files change places."""
+        self._locks: WeakValueDictionary[str, anyio.Lock] = WeakValueDictionary()
+
+    async def resolve(self, path: str) -> str:
+        """The path with every symbolic link followed; what does not exist is kept as written."""
+        return await to_thread.run_sync(os.path.realpath, path)
+
+    async def scan(self, path: str, feed: Callable[[bytes], None]) -> Stamp | None:
+        """Feed all bytes, block by block, in a worker thread; None if nothing is there."""
+
+        def checked(block: bytes) -> None:
+            from_thread.check_cancelled()
+            feed(block)
+
+        return await to_thread.run_sync(regular.scan, path, checked)
+
+    async def read(self, path: str, most: int) -> Bytes | None:
+        """The whole file; None if nothing is there; FileTooLarge beyond `most` bytes."""
+        return await to_thread.run_sync(regular.read, path, most)
+
+    async def replace(self, path: str, data: bytes, expected: Stamp) -> Stamp:
+        """Put data in the place of the expected bytes; StaleFile if there are others by now."""
+        lock = self._locks.setdefault(path, anyio.Lock())
+        async with lock:
+            return await to_thread.run_sync(commit.replace, path, data, expected, self._swap)
+
+    async def create(self, path: str, data: bytes) -> Stamp:
+        """Make a new file and its folders; FileExistsError if something is there by now."""
+        return await to_thread.run_sync(commit.create, path, data)

@@ -1,0 +1,95 @@
+"""Paths as the model writes them: what they mean, how they look, and what is delicate about them.
+
+It looks at no disk. Paths are compared by their parts, never by their beginnings as text.
+"""
+
+import posixpath
+import re
+import unicodedata
+
+from tools.base import Place
+
+_SECRET_NAME = re.compile(
+    r"\.env|\.env\..*(?<!\.example)(?<!\.sample)(?<!\.template)"
+    r"|id_[^.]*|.*\.(pem|key|p12|kdbx)"
+    r"|\.netrc|\.npmrc|\.pypirc|\.git-credentials|credentials"
+)
+_SECRET_FOLDER = frozenset({".aws", ".ssh", ".gnupg", ".kube"})
+_SECRET_END = ((".docker", "config.json"), ("responses-acp", "config.toml"))
+
+_PROTECTED = frozenset(
+    {".git", ".vscode", ".idea", ".envrc", ".mcp.json", ".responses-acp.toml"},
+)
+
+_PROCESS = re.compile(r"/proc/(self|thread-self|\d+)(/.*)?")
+"""Memory, environment and open files of processes, ours among them."""
+
+_UNSEEN = re.compile(
+    "[\u0000-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
+)
+"""Characters that would change how the text around them looks."""
+
+_URL_OR_DRIVE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://|[A-Za-z]:[\\/]|file:")
+
+
+def absolute(path: str, cwd: str) -> str:
+    """The path without `.` and `..`, from the session's working directory on."""
+    plain = posixpath.normpath(posixpath.join(cwd, path))
+    return "/" + plain.lstrip("/")
+
+
+def shown(path: str, cwd: str) -> str:
+    """The path for a title: relative inside the working directory, without unseen characters."""
+    whole = absolute(path, cwd)
+    short = posixpath.relpath(whole, cwd) if is_inside(whole, cwd) else whole
+    return _UNSEEN.sub("\ufffd", short)
+
+
+def places(path: str, cwd: str, line: int | None = None) -> tuple[Place, ...]:
+    """The file for editors that follow along; none where its name could not be shown."""
+    whole = absolute(path, cwd)
+    return (Place(whole, line),) if path.strip() and not _UNSEEN.search(whole) else ()
+
+
+def is_inside(path: str, root: str) -> bool:
+    """The path is the root or lies below it; both are absolute and plain."""
+    return path == root or path.startswith(root.rstrip("/") + "/")
+
+
+def fault(path: str) -> str:
+    """What is wrong with a path before anything is looked up; nothing, if it can be tried."""
+    if not path.strip():
+        return "file_path is empty"
+    if "\0" in path or re.search("[\ud800-\udfff]", path):
+        return "file_path holds a character that no path can hold"
+    if re.match(r"~[^/]*/|~$", path):
+        return f'"{path}" is not a path: ~ stands for no folder here, give an absolute path'
+    if _URL_OR_DRIVE.match(path):
+        return f'"{path}" is not a path here: give a plain path, absolute or relative'
+    return ""
+
+
+def is_off_limits(path: str) -> bool:
+    """A resolved path that no tool opens, whoever allows it."""
+    return _PROCESS.fullmatch(path) is not None
+
+
+def is_secret(path: str) -> bool:
+    """The name is one that usually holds credentials."""
+    parts = _parts(path)
+    return (
+        _SECRET_NAME.fullmatch(parts[-1]) is not None
+        or not _SECRET_FOLDER.isdisjoint(parts[:-1])
+        or tuple(parts[-2:]) in _SECRET_END
+    )
+
+
+def is_protected(path: str) -> bool:
+    """Other programs may run what stands there: hooks, tasks, servers, our own settings."""
+    return not _PROTECTED.isdisjoint(_parts(path))
+
+
+def _parts(path: str) -> list[str]:
+    """The parts as a file system that ignores case and invisible characters compares them."""
+    visible = "".join(mark for mark in path if unicodedata.category(mark) != "Cf")
+    return visible.casefold().split("/")

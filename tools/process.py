@@ -1,0 +1,284 @@
+"""Commands on this machine: started, listened to, ended, and nothing of them left behind.
+
+It knows bash and the kernel; it decides nothing about what may run.
+
+Rule 1: a command is over when its shell has ended. What it left in the background may still
+print for a moment, then it is killed.
+Rule 2: when a run returns, or is cancelled, no process of the command is left. A process group
+does not hold those that left it, so on Linux we adopt orphans and know ours by a mark in their
+environment. One that has both left the tree and wiped its environment escapes.
+Rule 3: the shell stays unreaped until its group is dead: as long as it is, no other process can
+have got the group's number.
+"""
+
+import os
+import secrets
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+import anyio
+import anyio.to_thread
+
+from tools.base import Ended
+from tools.offspring import MARK, kill_tree, signal_group, sweep
+from tools.output import Capture
+
+_LONGEST_ARGUMENT = 128 * 1024
+"""execve(2): a single argument, with the NUL at its end, holds no more."""
+
+_GRACE = 0.5
+"""Seconds between the polite signal and the last one, after a time-out."""
+
+_IDLE = 0.1
+_LAST_WORDS = 2.0
+"""Seconds: how long a pause, and how long in all, we listen after the shell has ended."""
+
+_BURIAL = 2.0
+"""Seconds we wait for killed processes; one that hangs in the kernel takes longer."""
+
+_PIECE = 64 * 1024
+
+_BASH_FOLDERS = ("/bin", "/usr/bin")
+"""Looked into before PATH."""
+
+_PR_SET_DUMPABLE = 4
+_PR_SET_CHILD_SUBREAPER = 36
+
+
+Script: TypeAlias = tuple[tuple[str, ...], tuple[int, ...]]
+"""An argv, and the open descriptors it needs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """A program and all it is given; standard input is empty."""
+
+    argv: tuple[str, ...]
+    environment: Mapping[str, str]
+    cwd: str
+    passed: tuple[int, ...] = ()
+    """Open descriptors it inherits beside the three."""
+
+
+@dataclass(frozen=True, slots=True)
+class LocalShell:
+    """Commands run as the user, by bash, without confinement."""
+
+    environment: Mapping[str, str]
+    """The whole environment of the commands."""
+    scratch: str
+    """An existing folder for temporary files."""
+
+    async def run(
+        self,
+        command: str,
+        *,
+        cwd: str,
+        timeout: float,  # noqa: ASYNC109 (it is the command's, and its end is a result)
+        output: Callable[[str], None],
+    ) -> Ended:
+        with script(command, self.scratch) as (argv, passed):
+            launch = Launch(argv, self.environment, cwd, passed)
+            return await follow(launch, timeout=timeout, output=output)
+
+
+@contextmanager
+def script(command: str, scratch: str) -> Generator[Script, None, None]:
+    """How bash is started to run a command line, however long that is."""
+    shell = (bash(), "--noprofile", "--norc")
+    if len(command.encode()) < _LONGEST_ARGUMENT:
+        yield (*shell, "-c", command), ()
+        return
+    with tempfile.TemporaryFile(dir=scratch) as file:
+        number = file.fileno()
+        # Bash reads on through a descriptor of its own; the command must not see this one.
+        file.write(f"exec {number}<&-; {command}".encode())
+        file.flush()
+        file.seek(0)
+        yield (*shell, f"/dev/fd/{number}"), (number,)
+
+
+async def follow(
+    launch: Launch,
+    *,
+    timeout: float,  # noqa: ASYNC109 (it is the program's, and its end is a result)
+    output: Callable[[str], None],
+) -> Ended:
+    """Run one program to its end; the contract is that of Shell.run in tools.base."""
+    mark = secrets.token_hex(16)
+    leader = _start(launch, mark)
+    streams = Streams(output)
+    timed_out = False
+    try:
+        async with anyio.create_task_group() as readers:
+            for pipe, capture in zip(_pipes(leader), streams.captures, strict=True):
+                readers.start_soon(streams.read, pipe, capture)
+            with anyio.move_on_after(timeout) as limit:
+                await exit_of(leader)
+            if limit.cancelled_caught:
+                timed_out = True
+                await _terminate(leader)
+            await streams.quiet()
+            readers.cancel_scope.cancel()
+    finally:
+        with anyio.CancelScope(shield=True):
+            await _bury(leader, mark)
+    return _ended(leader.returncode, streams.captures, timed_out=timed_out)
+
+
+@dataclass(slots=True)
+class Streams:
+    """What one program prints on its two streams, as it comes."""
+
+    output: Callable[[str], None]
+    captures: tuple[Capture, Capture] = field(default_factory=lambda: (Capture(), Capture()))
+    _open: int = 2
+    _heard: anyio.Event = field(default_factory=anyio.Event)
+    """Something came, or a stream ended, since it was last replaced."""
+
+    async def read(self, pipe: int, capture: Capture) -> None:
+        """Take what comes through the pipe until its other end is closed."""
+        while data := await _piece(pipe):
+            self._show(capture.feed(data))
+        self._open -= 1
+        self._heard.set()
+
+    async def quiet(self) -> None:
+        """Wait until both streams have ended, or have nothing to say for the moment."""
+        with anyio.move_on_after(_LAST_WORDS):
+            while self._open:
+                self._heard = anyio.Event()
+                with anyio.move_on_after(_IDLE):
+                    await self._heard.wait()
+                if not self._heard.is_set():
+                    break
+        for capture in self.captures:
+            self._show(capture.finish())
+
+    def _show(self, text: str) -> None:
+        self._heard.set()
+        if text:
+            self.output(text)
+
+
+def adopt_orphans() -> bool:
+    """Become the parent of whatever our children leave behind; False where that is impossible."""
+    return _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+
+
+def hide_memory() -> bool:
+    """Close our memory, environment and open files to other processes of the same user.
+
+    Without it any command reads the keys from /proc, or writes into the editor's pipe. False
+    where that is impossible; processes of root are kept out by no such means.
+    """
+    return _prctl(_PR_SET_DUMPABLE, 0)
+
+
+def _prctl(option: int, value: int) -> bool:
+    return sys.platform == "linux" and _libc_prctl(option, value) == 0
+
+
+def _libc_prctl(option: int, value: int) -> int:
+    import ctypes  # noqa: PLC0415 (its import costs milliseconds that the first answer cannot spare)
+
+    return ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
+
+
+def bash() -> str:
+    """Where bash is. A relative entry of PATH would let the workspace say what bash is."""
+    folders = [*_BASH_FOLDERS, *filter(os.path.isabs, os.get_exec_path())]
+    if path := shutil.which("bash", path=os.pathsep.join(folders)):
+        return path
+    raise FileNotFoundError("bash is not installed")
+
+
+def _start(launch: Launch, mark: str) -> "subprocess.Popen[bytes]":
+    return subprocess.Popen(  # noqa: S603 (running what it is told to is its purpose)
+        launch.argv,
+        bufsize=0,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        cwd=launch.cwd,
+        env={**launch.environment, MARK: mark},
+        pass_fds=launch.passed,
+        start_new_session=True,
+    )
+
+
+def _pipes(leader: "subprocess.Popen[bytes]") -> list[int]:
+    return [pipe.fileno() for pipe in (leader.stdout, leader.stderr) if pipe]
+
+
+async def _piece(pipe: int) -> bytes:
+    await anyio.wait_readable(pipe)
+    return os.read(pipe, _PIECE)
+
+
+async def exit_of(leader: "subprocess.Popen[bytes]") -> None:
+    """Wait until the process has ended; it stays unreaped where the system can tell that."""
+    try:
+        handle = os.pidfd_open(leader.pid)
+    except (AttributeError, OSError):
+        await exit_in_thread(leader)
+        return
+    try:
+        await anyio.wait_readable(handle)
+    finally:
+        os.close(handle)
+
+
+async def exit_in_thread(leader: "subprocess.Popen[bytes]") -> None:
+    """Wait until the process has ended, and reap it."""
+    # A thread of its own: many long commands must not keep others from the shared ones.
+    await anyio.to_thread.run_sync(
+        leader.wait, abandon_on_cancel=True, limiter=anyio.CapacityLimiter(1)
+    )
+
+
+async def _terminate(leader: "subprocess.Popen[bytes]") -> None:
+    signal_group(leader.pid, signal.SIGTERM)
+    with anyio.move_on_after(_GRACE) as grace:
+        await exit_of(leader)
+    if grace.cancelled_caught:
+        kill_tree(leader.pid)
+
+
+async def _bury(leader: "subprocess.Popen[bytes]", mark: str) -> None:
+    """Kill and reap all that is left of a command."""
+    with anyio.move_on_after(_BURIAL):
+        dying = kill_tree(leader.pid)
+        await exit_of(leader)
+        while sweep(leader.pid, mark, dying):  # noqa: ASYNC110 (no event tells of these deaths)
+            await anyio.sleep(0.001)
+    leader.poll()
+    for pipe in filter(None, (leader.stdout, leader.stderr)):
+        pipe.close()
+
+
+def _ended(code: int | None, captures: tuple[Capture, Capture], *, timed_out: bool) -> Ended:
+    stdout, stderr = captures
+    killed = code is None or code < 0
+    return Ended(
+        stdout.text(),
+        stderr.text(),
+        code=None if killed else code,
+        signal=_signal_name(-(code or -signal.SIGKILL)) if killed else None,
+        timed_out=timed_out,
+        truncated=stdout.truncated or stderr.truncated,
+    )
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"SIG{number}"

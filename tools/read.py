@@ -1,0 +1,97 @@
+"""The read tool: some lines of a text file, each after its number.
+
+Rule 1: what was shown, and of which bytes, is remembered: only that may be changed later.
+Rule 2: a read that fails counts for nothing.
+"""
+
+from pydantic import Field
+
+from tools import paths
+from tools.base import Arguments, Card, Context, Prepared, Result, Tool
+from tools.page import MOST_LINES, NotText, Page
+from tools.target import MOVED, Target, locate
+
+
+class ReadArguments(Arguments):
+    """What the model passes to read."""
+
+    file_path: str = Field(description="Absolute, or relative to the working directory.")
+    offset: int | None = Field(None, description="First line, from 1 (default 1).")
+    limit: int | None = Field(None, description=f"Lines to read (default and most {MOST_LINES}).")
+
+
+def _card(arguments: ReadArguments, cwd: str) -> Card:
+    first = arguments.offset or 1
+    window = ""
+    if arguments.limit:
+        window = f" ({first} - {first + arguments.limit - 1})"
+    elif arguments.offset:
+        window = f" (from line {first})"
+    path = arguments.file_path
+    return Card(
+        f"Read {paths.shown(path, cwd)}{window}", "read", paths.places(path, cwd, max(first, 1))
+    )
+
+
+async def _prepare(arguments: ReadArguments, context: Context) -> Prepared | Result:
+    for name, number in (("offset", arguments.offset), ("limit", arguments.limit)):
+        if number is not None and number < 0:
+            return Result.error(f"{name} must be 1 or more")
+    target = await locate("read", arguments.file_path, context)
+    if isinstance(target, Result):
+        return target
+
+    async def run() -> Result:
+        page = Page(arguments.offset or 1, min(arguments.limit or MOST_LINES, MOST_LINES))
+        return await _read(target, page, context)
+
+    return Prepared(target.access, run)
+
+
+async def _read(target: Target, page: Page, context: Context) -> Result:
+    if await target.has_moved(context.files):
+        return target.refusal(MOVED)
+    try:
+        stamp = await context.files.scan(target.resolved, page.feed)
+    except NotText:
+        return target.refusal("binary file")
+    except OSError as error:
+        return target.refusal(error)
+    if stamp is None:
+        return target.refusal("not found")
+    page.close()
+    if page.first > max(page.lines, 1):
+        where = f'"{target.path}" ({page.lines} lines)'
+        return Result.error(f"offset {page.first} is out of range for {where}")
+    context.seen.read(target.resolved, stamp, lines=page.lines, shown=page.whole)
+    return Result(_text(target.path, page))
+
+
+def _text(path: str, page: Page) -> str:
+    rows = "".join(f"{row}\n" for row in page.rows) + "\n" * bool(page.rows)
+    notes = f"\n({', '.join(page.notes())})" * bool(page.notes())
+    return (
+        f"<path>{path}</path>\n<type>file</type>\n<content>\n"
+        f"{rows}{_footer(page)}{notes}\n</content>"
+    )
+
+
+def _footer(page: Page) -> str:
+    lines = f"Showing lines {page.first}-{page.last}"
+    on = f"Use offset={page.last + 1} to continue."
+    if page.full:
+        return f"(Output capped. {lines}. {on})"
+    if page.last < page.lines:
+        return f"({lines} of {page.lines}. {on})"
+    return f"(End of file - total {page.lines} lines)"
+
+
+READ = Tool(
+    "read",
+    "Read a text file; each line comes as `number: text`. A file must be read before it is "
+    "edited, and read whole before it is overwritten.",
+    ReadArguments,
+    _card,
+    _prepare,
+    parallel=True,
+)

@@ -1,0 +1,67 @@
+"""The file a call is about: found once, judged for the policy, and found again before the deed."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from tools import paths
+from tools.base import Access, Context, Files, NotRegular, Result
+
+MOVED = "the path leads elsewhere by now"
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A file the model named."""
+
+    verb: Literal["read", "edit", "write"]
+    """What the model wants to do, for the texts it reads."""
+    path: str
+    """Absolute, as the model means it."""
+    resolved: str
+    """Where that leads, symbolic links followed."""
+    access: Access
+
+    def refusal(self, why: OSError | str) -> Result:
+        """The call cannot be made, and why."""
+        return Result.error(f'cannot {self.verb} "{self.path}": {_reason(why)}')
+
+    async def has_moved(self, files: Files) -> bool:
+        """The path leads elsewhere than when it was judged."""
+        return await files.resolve(self.path) != self.resolved
+
+
+async def locate(
+    verb: Literal["read", "edit", "write"], file_path: str, context: Context
+) -> Target | Result:
+    """The file that a call names, or a Result that says why it can be none."""
+    if wrong := paths.fault(file_path):
+        return Result.error(wrong)
+    path = paths.absolute(file_path, context.cwd)
+    resolved = await context.files.resolve(path)
+    target = Target(verb, path, resolved, _access(verb, path, resolved, context.roots))
+    if paths.is_off_limits(path) or paths.is_off_limits(resolved):
+        return target.refusal("not a regular file")
+    return target
+
+
+def _access(verb: str, path: str, resolved: str, roots: tuple[str, ...]) -> Access:
+    """What the policy must know; a delicate name counts before and after links are followed."""
+    return Access(
+        "read" if verb == "read" else "edit",
+        subject=resolved,
+        outside=not any(paths.is_inside(resolved, root) for root in roots),
+        secret=paths.is_secret(path) or paths.is_secret(resolved),
+        protected=paths.is_protected(path) or paths.is_protected(resolved),
+    )
+
+
+def _reason(why: OSError | str) -> str:
+    match why:
+        case str():
+            return why
+        case FileNotFoundError():
+            return "not found"
+        case NotRegular():
+            return f"not a regular file ({why})"
+        case _:
+            return (why.strerror or str(why)).lower()
