@@ -30,8 +30,9 @@ from bridge.responses.events import Event
 from bridge.session import Session
 from bridge.store import Store
 from tools import TOOLS
+from tools.environment import child_environment
 from tools.local import LocalFiles
-from tools.process import LocalShell, adopt_orphans, child_environment, hide_memory
+from tools.process import LocalShell, adopt_orphans, hide_memory
 
 _FLUSH_SECONDS = 1.0
 """How long the end waits for an editor that does not read."""
@@ -58,6 +59,10 @@ async def _serve(
     peer = Peer(initialized=hello is not None)
     models = Models(os.environ)
     async with models, anyio.create_task_group() as tasks:
+
+        def warm_up() -> None:
+            tasks.start_soon(models.warm_up)
+
         agent = Agent(
             connection=Connection(peer, stdio),
             tasks=tasks,
@@ -66,21 +71,29 @@ async def _serve(
             store=Store(None if folder is None else folder / "sessions"),
             model=models,
             bench=Workbench(TOOLS, LocalFiles(), _shell),
-            warm_up=lambda: tasks.start_soon(models.warm_up),
+            warm_up=warm_up,
         )
         if hello is not None:
             agent.can = handshake.client_capabilities(hello)
-        async with anyio.create_task_group() as line:
-            line.start_soon(stdio.drain)
-            async with anyio.create_task_group() as reading:
-                reading.start_soon(_stop_on_signal, reading.cancel_scope)
-                reading.start_soon(_stop_when_closed, stdio, reading.cancel_scope)
-                await _read(agent, peer, stdio, received)
-                reading.cancel_scope.cancel()
-            tasks.cancel_scope.cancel()
-            with anyio.move_on_after(_FLUSH_SECONDS, shield=True):
-                await stdio.flushed()
-    agent.close()
+        try:
+            async with anyio.create_task_group() as line:
+                line.start_soon(stdio.drain)
+                await _converse(agent, peer, stdio, received)
+                tasks.cancel_scope.cancel()
+                with anyio.move_on_after(_FLUSH_SECONDS, shield=True):
+                    await stdio.flushed()
+                line.cancel_scope.cancel()
+        finally:
+            agent.close()
+
+
+async def _converse(agent: Agent, peer: Peer, stdio: Stdio, received: bytes) -> None:
+    """Until the end of input, a signal, or an editor that is gone."""
+    async with anyio.create_task_group() as reading:
+        reading.start_soon(_stop_on_signal, reading.cancel_scope)
+        reading.start_soon(_stop_when_closed, stdio, reading.cancel_scope)
+        await _read(agent, peer, stdio, received)
+        reading.cancel_scope.cancel()
 
 
 async def _read(agent: Agent, peer: Peer, stdio: Stdio, received: bytes) -> None:
@@ -127,6 +140,8 @@ class Models:
 
     async def warm_up(self) -> None:
         """Load the transport, so that the first prompt finds it ready."""
+        if self._transport is not None:
+            return
         async with self._loading:
             if self._transport is None:
                 module = await run_sync(import_module, "bridge.responses.transport")
@@ -141,8 +156,7 @@ class Models:
     ) -> AsyncGenerator[AsyncIterator[list[Event]]]:
         """Send one request; gives its events in batches, as they arrive."""
         endpoint = provider.endpoint(self._environment)
-        if self._transport is None:
-            await self.warm_up()
+        await self.warm_up()
         async with self._transport.stream(endpoint, body, on_wait) as batches:
             yield batches
 

@@ -151,12 +151,12 @@ class Calls:
         """Run the call; what a command prints is shown while it runs."""
         if announced.card.kind != "execute":
             return await prepared.run()
-        screen = self._screens[announced.card_id]
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(screen.refresh)
-            result = await prepared.run()
-            tasks.cancel_scope.cancel()
-        return result
+            tasks.start_soon(self._screens[announced.card_id].refresh)
+            try:
+                return await prepared.run()
+            finally:
+                tasks.cancel_scope.cancel()
 
     def _context(self, announced: Announced) -> Context:
         session = self._session

@@ -2,150 +2,45 @@
 
 It must not know either wire.
 
-Rule 1: a complaint names the file, the line, the key, what is wrong and the remedy, in a sentence.
-Rule 2: no value is ever repeated in a complaint: people paste keys into the wrong places.
-Rule 3: the file says where a secret is and never what it is.
+Rule 1: whatever is wrong with it is a ConfigError that names file, line, key and remedy.
+Rule 2: the file says where a secret is and never what it is.
 """
 
-import difflib
-import ipaddress
 import os
 import re
 import stat
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeAlias, cast
+from typing import Annotated, Any, Literal, cast
 from urllib.parse import urlsplit
 
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    ConfigDict,
-    Field,
-    JsonValue,
-    ValidationError,
-    ValidationInfo,
-)
-from pydantic_core import ErrorDetails
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from bridge.errors import ConfigError, LoginRequired
+from bridge.fields import (
+    KEY_SOURCES,
+    Count,
+    CountOrNone,
+    ExtraBody,
+    File,
+    Headers,
+    Seconds,
+    Text,
+    TextOfFile,
+    Texts,
+    Url,
+    Variable,
+    Variables,
+    is_local,
+)
 
 _REMOTE_FIRST_EVENT = 300.0
 """Seconds; a local server may read a long prompt for as long as it takes."""
 
 _LONGEST_KEY = 64 * 1024
-_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
-_PRINTABLE = re.compile(r"[\x20-\x7e]*")
-_NAMES_SECRET = re.compile(r"(api)?[_-]?(key|token|secret|password)|authorization", re.IGNORECASE)
-_KEY_HEADERS = ("authorization", "proxy-authorization", "api-key", "x-api-key", "cookie")
-_LOCAL_SUFFIXES = (".localhost", ".local", ".internal", ".lan", ".home.arpa")
-_OURS = ("model", "instructions", "input", "tools", "stream")
-"""Parts of a request that `extra_body` would break."""
-
-_KEY_SOURCES = 'api_key_env = "VARIABLE" or api_key_file = "PATH"'
-
-
-# -- values that need more than a type -----------------------------------------------------------
-
-
-def _is_local(host: str) -> bool:
-    """Whether a host is this machine or one of a private network."""
-    try:
-        address = ipaddress.ip_address(host)
-    except ValueError:
-        return "." not in host or host.endswith(_LOCAL_SUFFIXES)
-    return not (getattr(address, "ipv4_mapped", None) or address).is_global
-
-
-def _url(value: str) -> str:
-    """A base URL that keys may be sent to, without a slash at its end."""
-    if not re.fullmatch(r"[\x21-\x7e]+", value) or "\\" in value:
-        raise ValueError("must be a URL of plain characters without blanks")
-    try:
-        parts = urlsplit(value)
-        host, _ = parts.hostname, parts.port
-    except ValueError:
-        raise ValueError("is not a URL; write it like https://HOST/v1") from None
-    if parts.scheme not in ("http", "https") or not host:
-        raise ValueError("must begin with https://HOST, or with http:// for a local server")
-    if "@" in parts.netloc:
-        raise ValueError(f"must not hold a user or password; give the key by {_KEY_SOURCES}")
-    if "#" in value or "?" in value:
-        raise ValueError("must end with the path; parameters belong into query = { name = value }")
-    if host.rpartition(".")[2].isdecimal() and not _is_address(host):
-        raise ValueError("holds an unusual form of an IP address; write it as a.b.c.d")
-    if parts.scheme == "http" and not _is_local(host):
-        raise ValueError("must use https: only local and private hosts may be reached by http")
-    if parts.path.rstrip("/").endswith("/responses"):
-        raise ValueError("must end before /responses, which is added to it")
-    return value.rstrip("/")
-
-
-def _is_address(host: str) -> bool:
-    with suppress(ValueError):
-        ipaddress.ip_address(host)
-        return True
-    return False
-
-
-def _variable(value: str) -> str:
-    if not _VARIABLE.fullmatch(value):
-        raise ValueError("must be the name of an environment variable, not the key itself")
-    return value
-
-
-def _headers(value: dict[str, str]) -> dict[str, str]:
-    for name, text in value.items():
-        if not _HEADER_NAME.fullmatch(name) or not _PRINTABLE.fullmatch(text):
-            raise ValueError("must hold header names and values of printable ASCII characters")
-        if name.lower() in _KEY_HEADERS:
-            raise ValueError(f"must not hold a key; use {_KEY_SOURCES}, and key_header")
-    return value
-
-
-def _extra_body(value: dict[str, JsonValue]) -> dict[str, JsonValue]:
-    for name in _OURS:
-        if name in value:
-            raise ValueError(f"must not set {name}, which each request needs as it is")
-    return value
-
-
-def _absolute(value: str, info: ValidationInfo) -> str:
-    """A path that starts at the folder of the configuration file."""
-    folder = cast("Path", (info.context or {}).get("folder", Path()))
-    try:
-        return str(folder / Path(value).expanduser())
-    except RuntimeError:
-        raise ValueError("starts with ~, but there is no home directory") from None
-
-
-def _text_of(value: str, info: ValidationInfo) -> str:
-    try:
-        return Path(_absolute(value, info)).read_text(encoding="utf-8")
-    except OSError as error:
-        raise ValueError(f"names a file that cannot be read: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise ValueError("names a file that is not UTF-8 text") from None
-
-
-Text: TypeAlias = Annotated[str, Field(min_length=1)]
-Texts: TypeAlias = Annotated[tuple[Text, ...], Field(strict=False)]
-Count: TypeAlias = Annotated[int, Field(gt=0)]
-Rounds: TypeAlias = Annotated[int, Field(ge=0)]
-Seconds: TypeAlias = Annotated[float, Field(gt=0)]
-File: TypeAlias = Annotated[Text, AfterValidator(_absolute)]
-TextFile: TypeAlias = Annotated[Text, AfterValidator(_text_of)]
-Url: TypeAlias = Annotated[str, AfterValidator(_url)]
-Variable: TypeAlias = Annotated[str, AfterValidator(_variable)]
-Headers: TypeAlias = Annotated[dict[str, str], AfterValidator(_headers)]
-ExtraBody: TypeAlias = Annotated[dict[str, JsonValue], AfterValidator(_extra_body)]
-
-
-# -- the configuration ---------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,6 +48,8 @@ class Endpoint:
     """All that is needed to reach a model's server."""
 
     base_url: str
+    is_local: bool
+    """On this machine or in a private network."""
     headers: Mapping[str, str] = field(repr=False)
     """With the key."""
     query: Mapping[str, str]
@@ -191,12 +88,12 @@ class Provider(_Table):
     """Longest silence within an answer."""
     max_wait: Seconds = 60
     """A server that asks for a longer wait before the next try is not tried again."""
-    max_retries: Rounds = 4
+    max_retries: CountOrNone = 4
 
     @property
     def is_local(self) -> bool:
         """Whether the server runs on this machine or in a private network."""
-        return _is_local(urlsplit(self.base_url).hostname or "")
+        return is_local(urlsplit(self.base_url).hostname or "")
 
     def key(self, environment: Mapping[str, str]) -> str | None:
         """The key; None where there is none. ConfigError where its file or its text is wrong."""
@@ -219,7 +116,7 @@ class Provider(_Table):
             raise LoginRequired(f"no API key: put it into {self.api_key_file}, which is empty")
         raise LoginRequired(
             f"no API key: set {self.api_key_env} in the environment that your editor starts "
-            f"responses-acp with, or name another source in config.toml: {_KEY_SOURCES}"
+            f"responses-acp with, or name another source in config.toml: {KEY_SOURCES}"
         )
 
     def endpoint(self, environment: Mapping[str, str]) -> Endpoint:
@@ -232,6 +129,7 @@ class Provider(_Table):
         patience = None if self.is_local else _REMOTE_FIRST_EVENT
         return Endpoint(
             base_url=self.base_url,
+            is_local=self.is_local,
             headers=headers,
             query=self.query,
             ca_file=self.ca_file,
@@ -272,7 +170,7 @@ class Model(_Table):
     parallel_tool_calls: bool = True
     strict: bool = True
     """Tool schemas in strict form."""
-    system_prompt: TextFile | None = Field(default=None, alias="system_prompt_file")
+    system_prompt: TextOfFile | None = Field(default=None, alias="system_prompt_file")
     """The text of a file that takes the place of our own instructions."""
     hosted_tools: Texts = ()
     """Tools that the provider runs itself, such as web_search."""
@@ -283,7 +181,7 @@ class Model(_Table):
 class Sandbox(_Table):
     """What commands may see."""
 
-    env_keep: Annotated[tuple[Variable, ...], Field(strict=False)] = ()
+    env_keep: Variables = ()
     """Variables that commands get although their names look secret."""
 
 
@@ -296,8 +194,8 @@ class Config(_Table):
     permission: Literal["ask", "workspace-write", "danger-full-access"] = "workspace-write"
     max_turn_requests: Count = 200
     """Model requests in one prompt's turn."""
-    goal_rounds: Rounds = 20
-    """Rounds of work on one goal in one prompt's turn."""
+    goal_rounds: CountOrNone = 20
+    """CountOrNone of work on one goal in one prompt's turn."""
     providers: Annotated[dict[str, Provider], Field(min_length=1)]
     models: Annotated[dict[str, Model], Field(min_length=1)]
     sandbox: Sandbox = Sandbox()
@@ -334,7 +232,18 @@ def _read_key(file: str) -> str:
         os.close(descriptor)
 
 
-# -- reading it ----------------------------------------------------------------------------------
+def _keys(table: type[_Table]) -> tuple[str, ...]:
+    return tuple(field.alias or name for name, field in table.model_fields.items())
+
+
+KEYS: Mapping[str, tuple[str, ...]] = {
+    "": _keys(Config),
+    "providers": _keys(Provider),
+    "models": _keys(Model),
+    "sandbox": _keys(Sandbox),
+}
+"""Every key there is, by the table it belongs into; "" is the top level."""
+
 
 _DEFAULT_URL = "https://api.openai.com/v1"
 _DEFAULT_MODEL: dict[str, object] = {
@@ -390,6 +299,12 @@ def _exists(file: Path) -> bool:
     return True
 
 
+def _complaints() -> ModuleType:
+    from bridge import complaints  # noqa: PLC0415 (not needed for a file without faults)
+
+    return complaints
+
+
 def _from_environment(environment: Mapping[str, str]) -> Config:
     url = environment.get("OPENAI_BASE_URL") or _DEFAULT_URL
     name = environment.get("OPENAI_MODEL")
@@ -397,7 +312,7 @@ def _from_environment(environment: Mapping[str, str]) -> Config:
     try:
         provider = Provider.model_validate({"base_url": url})
     except ValidationError as error:
-        raise ConfigError(f"OPENAI_BASE_URL {_wrong(error.errors()[0])}") from None
+        raise ConfigError(f"OPENAI_BASE_URL {_complaints().wrong(error.errors()[0])}") from None
     if not (keyless and provider.is_local):
         provider = provider.model_copy(update={"api_key_env": "OPENAI_API_KEY"})
     model = {"model": name} if name else _DEFAULT_MODEL
@@ -413,7 +328,7 @@ def _from_file(file: Path) -> Config:
     try:
         text = file.read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        line = cast("bytes", error.object)[: error.start].count(b"\n") + 1
+        line = error.object[: error.start].count(b"\n") + 1
         raise ConfigError(f"{file}:{line}: not UTF-8; save the file as UTF-8") from None
     except OSError as error:
         remedy = "create it, or start without --config"
@@ -421,17 +336,17 @@ def _from_file(file: Path) -> Config:
     try:
         tables = tomllib.loads(text)
     except (ValueError, RecursionError) as error:
-        raise ConfigError(_syntax(file, text, str(error))) from None
+        raise ConfigError(_complaints().syntax(file, text, str(error))) from None
     try:
         config = Config.model_validate(_completed(tables), context={"folder": file.parent})
     except ValidationError as error:
-        faults = [_complaint(fault, tables) for fault in error.errors(include_input=False)]
+        complaints = [_complaints().unfit(fault, KEYS) for fault in error.errors(include_input=False)]
     else:
-        faults = list(_contradictions(config))
-        if not faults:
+        contradictions = list(_contradictions(config))
+        if not contradictions:
             return config
-    lines = _lines(text)
-    raise ConfigError(min((_located(file, lines, fault) for fault in faults), key=_order)[1])
+        complaints = [_complaints().Complaint(*one) for one in contradictions]
+    raise ConfigError(_complaints().sentence(file, text, complaints))
 
 
 def _completed(tables: dict[str, Any]) -> dict[str, Any]:
@@ -439,8 +354,32 @@ def _completed(tables: dict[str, Any]) -> dict[str, Any]:
     models = tables.get("models")
     if not isinstance(models, dict) or not models:
         return {"default_model": "", **tables}
-    named: dict[str, Any] = {
-        key: {"model": key, **table} if isinstance(table, dict) else table
-        for key, table in cast("dict[str, dict[str, Any]]", models).items()
+    named = {
+        key: {"model": key, **cast("dict[str, Any]", table)} if isinstance(table, dict) else table
+        for key, table in cast("dict[str, object]", models).items()
     }
     return {"default_model": next(iter(named)), **tables, "models": named}
+
+
+def _contradictions(config: Config) -> Iterator[tuple[tuple[str, ...], str]]:
+    """Where and what is wrong between settings that are right by themselves."""
+    for name, provider in config.providers.items():
+        if provider.api_key_env is not None and provider.api_key_file is not None:
+            what = "and api_key_env name two sources of one key; keep one of them"
+            yield (("providers", name, "api_key_file"), what)
+    for name, model in config.models.items():
+        if model.provider not in config.providers:
+            what = _must_name("providers", model.provider, config.providers)
+            yield (("models", name, "provider"), what)
+        if model.effort is not None and model.effort not in model.efforts:
+            what = "must be one of efforts; add it there, or change it"
+            yield (("models", name, "effort"), what)
+    if config.default_model not in config.models:
+        what = (
+            f"must be the name of a [models] table; {nearest(config.default_model, config.models)}"
+        )
+        yield (("default_model",), what)
+
+
+def _must_name(kind: str, name: str, names: Iterable[str]) -> str:
+    return f"must be the NAME of a [{kind}.NAME] table; {_complaints().nearest(name, names)}"

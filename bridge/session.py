@@ -57,7 +57,7 @@ class Session:
         self.mode: Mode = "plan" if opened.mode == "plan" else "default"
         self.model_key = _known_model(config, opened.model)
         self.effort = opened.effort
-        self.permission = cast("Preset", opened.permission)
+        self.permission: Preset = cast("Preset", opened.permission)
         self.title: str | None = None
         self.history = History()
         self.seen = Seen()

@@ -7,7 +7,7 @@ so that one can run inside another.
 """
 
 import re
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
 from typing import Literal, Protocol
@@ -23,7 +23,7 @@ from bridge.core import goal as goals
 from bridge.core import updates
 from bridge.core.history import plain_text, user_content
 from bridge.core.records import Forgotten, Noted, Prompted, Titled, Told
-from bridge.core.response import Failed, Finished, Response, joined
+from bridge.core.response import Effect, Failed, Finished, Response, joined
 from bridge.errors import BridgeError, Fault, ModelError, model_error
 from bridge.options import all_options
 from bridge.responses import request
@@ -258,7 +258,7 @@ def title_of(text: str) -> str:
     return title.encode("utf-8", "replace")[:_TITLE_BYTES].decode("utf-8", "ignore").strip()
 
 
-def _end(effects: list[object]) -> Finished:
+def _end(effects: Sequence[Effect]) -> Finished:
     for effect in effects:
         match effect:
             case Finished():

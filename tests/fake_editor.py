@@ -252,12 +252,12 @@ async def agent_process(
         return await process.wait()
 
     editor = Editor(to_agent, from_agent)
-    try:
-        async with process, anyio.create_task_group() as tasks:
-            tasks.start_soon(editor.listen)
-            tasks.start_soon(drain)
+    async with process, anyio.create_task_group() as tasks:
+        tasks.start_soon(editor.listen)
+        tasks.start_soon(drain)
+        try:
             yield Agent(editor, process.pid, end, stderr)
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
             tasks.cancel_scope.cancel()
-    finally:
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)

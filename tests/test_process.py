@@ -117,6 +117,7 @@ async def test_a_command_has_no_open_files_but_the_three_and_no_terminal(shell: 
         ended = await run(shell, f"{padding}ls /proc/self/fd; true")
         # 3 is the listing itself.
         assert ended.stdout == "0\n1\n2\n3\n"
+    assert (await run(shell, "readlink /proc/self/fd/0")).stdout == "/dev/null\n"
     ended = await run(shell, "echo x > /dev/tty")
     assert ended.code == 1
 

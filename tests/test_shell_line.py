@@ -78,7 +78,15 @@ def test_a_command_that_only_reads_is_harmless(command: str) -> None:
             "ls \u2028 x",
             "ls \v x",
         ),
-        *("ls -\\\nl", "find . -del\\\nete", "$(" * 3000, "(" * 4000, "ls " * 3000, "x;" * 4000),
+        *(
+            "ls -\\\nl",
+            "find . -del\\\nete",
+            'find . "-del\\\nete"',
+            "$(" * 3000,
+            "(" * 4000,
+            "ls " * 3000,
+            "x;" * 4000,
+        ),
         # Options that write, run or change something, however they are spelt.
         *(
             "date -s 2000",

@@ -178,7 +178,7 @@ def _only_reads(command: Words) -> bool:
     for folder in _SYSTEM_FOLDERS:
         program = program.removeprefix(folder)
     judge = SAFE.get(program)
-    return judge is not None and not name.pattern and judge(arguments)
+    return judge is not None and judge(arguments)
 
 
 def _always(_arguments: Words) -> bool:

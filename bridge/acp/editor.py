@@ -8,7 +8,7 @@ Rule 3: a wait for a person has no deadline; it ends with an answer, a cancel or
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from bridge.acp.connection import Connection
 from bridge.core import updates
@@ -103,11 +103,9 @@ class SessionEditor:
             "message": message,
             "requestedSchema": schema,
         }
-        match await self._ask("elicitation/create", params):
-            case {"action": "accept", "content": dict(content)}:
-                return content
-            case _:
-                return None
+        answer = _object(await self._ask("elicitation/create", params))
+        accepted = answer.get("action") == "accept" and isinstance(answer.get("content"), dict)
+        return _object(answer["content"]) if accepted else None
 
     async def pick(self, card_id: str, title: str, labels: Sequence[str]) -> str | None:
         """One of a few labels, chosen in a permission dialog; the last one is the refusal."""
@@ -121,12 +119,10 @@ class SessionEditor:
 
     async def _choose(self, call: Update, options: list[Update]) -> str | None:
         params = {"sessionId": self._session, "toolCall": call, "options": options}
-        match await self._ask("session/request_permission", params):
-            case {"outcome": {"outcome": "selected", "optionId": str(chosen)}}:
-                offered = {option["optionId"] for option in options}
-                return chosen if chosen in offered else None
-            case _:
-                return None
+        answer = _object(await self._ask("session/request_permission", params))
+        outcome = _object(answer.get("outcome"))
+        chosen = outcome.get("optionId") if outcome.get("outcome") == "selected" else None
+        return next((one["optionId"] for one in options if one["optionId"] == chosen), None)
 
     async def _ask(self, method: str, params: Update) -> object:
         try:
@@ -262,12 +258,17 @@ def _answers(content: Mapping[str, Any], questions: Sequence[Question]) -> Answe
     chosen: dict[str, tuple[str, ...]] = {}
     for question in questions:
         value = content.get(question.id)
-        values: list[Any] = value if isinstance(value, list) else [value]
+        values = cast("list[Any]", value) if isinstance(value, list) else [value]
         labels = [option.label for option in question.options]
         if not all(isinstance(one, str) and (one in labels or not labels) for one in values):
             return NoAnswer(f'the answer to "{question.id}" is none that was offered; ask again')
         chosen[question.id] = tuple(values)
     return Answers(chosen)
+
+
+def _object(value: object) -> Mapping[str, Any]:
+    """The value, or an empty object in the place of what is none."""
+    return cast("Mapping[str, Any]", value) if isinstance(value, dict) else {}
 
 
 def _option(kind: Literal["allow_once", "allow_always", "reject_once"], name: str) -> Update:

@@ -7,14 +7,12 @@ Rule 3: a request is sent again only while nothing of its answer was given out.
 Rule 4: time-outs are measured on bytes, since servers keep a silent connection alive with them.
 """
 
-import ipaddress
 import os
 import ssl
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
-from typing import cast
+from typing import Protocol, cast
 
 import anyio
 import httpx
@@ -45,22 +43,29 @@ _BACKOFF = wait_random_exponential(multiplier=0.5, max=8)
 _EVENT_STREAM = {"content-type": "text/event-stream"}
 
 
-@dataclass(frozen=True, slots=True)
-class Endpoint:
+class Endpoint(Protocol):
     """Where a provider is reached and how patient we are with it; times in seconds."""
 
-    base_url: str
-    headers: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
-    """Authorization included."""
-    query: Mapping[str, str] = field(default_factory=dict[str, str])
-    ca_file: str | None = None
-    """Certificates trusted beside the system's."""
-    connect_timeout: float = 10.0
-    first_event_timeout: float | None = None
-    idle_timeout: float = 300.0
-    max_wait: float = 60.0
-    """The longest wait that a server may ask for."""
-    max_retries: int = 4
+    @property
+    def base_url(self) -> str: ...
+    @property
+    def is_local(self) -> bool: ...
+    @property
+    def headers(self) -> Mapping[str, str]: ...
+    @property
+    def query(self) -> Mapping[str, str]: ...
+    @property
+    def ca_file(self) -> str | None: ...
+    @property
+    def connect_timeout(self) -> float: ...
+    @property
+    def first_event_timeout(self) -> float | None: ...
+    @property
+    def idle_timeout(self) -> float: ...
+    @property
+    def max_wait(self) -> float: ...
+    @property
+    def max_retries(self) -> int: ...
 
 
 class Transport:
@@ -303,12 +308,12 @@ class _translated:  # noqa: N801 (a context manager, used like a function)
             return Fault("timeout", text, retryable=True)
         if self._had_bytes:
             seconds = self._endpoint.idle_timeout
-            text = f"{host} fell silent for {seconds:g} s: send the prompt again, or raise idle_timeout"
+            text = f"{host} sent nothing for {seconds:g} s: try again, or raise idle_timeout"
             return Fault("timeout", text, retryable=True)
         seconds = self._endpoint.first_event_timeout or 0.0
         text = f"{host} did not begin to answer in {seconds:g} s: raise first_event_timeout"
         # A local server that is still busy with a prompt would get it twice.
-        return Fault("timeout", text, retryable=not is_local(host))
+        return Fault("timeout", text, retryable=not self._endpoint.is_local)
 
     def _lost(self, error: httpx.HTTPError | httpx.InvalidURL) -> Fault:
         host = _host(self._endpoint)
@@ -320,17 +325,6 @@ class _translated:  # noqa: N801 (a context manager, used like a function)
         kind = type(error).__name__
         text = f"No connection to {host} ({kind}): check that the server runs, and base_url"
         return Fault("unreachable", text, retryable=True)
-
-
-def is_local(host: str) -> bool:
-    """Whether a host is this machine or in a private network."""
-    if host == "localhost" or host.endswith((".localhost", ".local")):
-        return True
-    try:
-        address = ipaddress.ip_address(host.strip("[]"))
-    except ValueError:
-        return False
-    return address.is_loopback or address.is_private
 
 
 def _host(endpoint: Endpoint) -> str:
