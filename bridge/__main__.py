@@ -13,16 +13,16 @@ Rule 3: the end is quick and silent. A fault that ends the program is one line o
 import os
 import sys
 
-_HOME = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))  # noqa: PTH120 (pathlib is slow to load)
+_HOME = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
 
 
 def _our_path(path: list[str]) -> list[str]:
     """The search path with our own folder first and without the working directory."""
     try:
-        strange = (_HOME, os.getcwd())  # noqa: PTH109 (pathlib is slow to load)
+        strange = (_HOME, os.getcwd())
     except OSError:  # the working directory was deleted
         strange = (_HOME,)
-    absolute = (entry for entry in path if os.path.isabs(entry))  # noqa: PTH117 (pathlib is slow to load)
+    absolute = (entry for entry in path if os.path.isabs(entry))
     return [_HOME, *(entry for entry in absolute if os.path.realpath(entry) not in strange)]
 
 

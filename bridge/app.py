@@ -167,7 +167,8 @@ def _shell(session: Session) -> LocalShell:
     environment = child_environment(
         os.environ, config.secrets(os.environ), config.key_variables(), session.scratch
     )
-    return LocalShell(environment, session.scratch)
+    kept = {name: os.environ[name] for name in config.sandbox.env_keep if name in os.environ}
+    return LocalShell({**environment, **kept}, session.scratch)
 
 
 def _state_folder() -> Path | None:

@@ -153,10 +153,9 @@ class Calls:
             return await prepared.run()
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._screens[announced.card_id].refresh)
-            try:
-                return await prepared.run()
-            finally:
-                tasks.cancel_scope.cancel()
+            result = await prepared.run()
+            tasks.cancel_scope.cancel()
+        return result  # pyright: ignore[reportPossiblyUnboundVariable] (a task group swallows nothing here)
 
     def _context(self, announced: Announced) -> Context:
         session = self._session

@@ -11,9 +11,8 @@ import json
 import re
 import tomllib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeAlias, cast
+from typing import Any, NamedTuple, TypeAlias, cast
 
 from pydantic_core import ErrorDetails
 
@@ -58,8 +57,7 @@ _WRONG = {
 """Our words for the checks of pydantic that settings use."""
 
 
-@dataclass(frozen=True, slots=True)
-class Complaint:
+class Complaint(NamedTuple):
     """One fault: the key it is about, and the rest of a sentence that begins with the key."""
 
     where: Where

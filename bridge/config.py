@@ -19,6 +19,7 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from bridge.complaints import Complaint, nearest, sentence, syntax, unfit, wrong
 from bridge.errors import ConfigError, LoginRequired
 from bridge.fields import (
     KEY_SOURCES,
@@ -299,12 +300,6 @@ def _exists(file: Path) -> bool:
     return True
 
 
-def _complaints() -> ModuleType:
-    from bridge import complaints  # noqa: PLC0415 (not needed for a file without faults)
-
-    return complaints
-
-
 def _from_environment(environment: Mapping[str, str]) -> Config:
     url = environment.get("OPENAI_BASE_URL") or _DEFAULT_URL
     name = environment.get("OPENAI_MODEL")
@@ -312,7 +307,7 @@ def _from_environment(environment: Mapping[str, str]) -> Config:
     try:
         provider = Provider.model_validate({"base_url": url})
     except ValidationError as error:
-        raise ConfigError(f"OPENAI_BASE_URL {_complaints().wrong(error.errors()[0])}") from None
+        raise ConfigError(f"OPENAI_BASE_URL {wrong(error.errors()[0])}") from None
     if not (keyless and provider.is_local):
         provider = provider.model_copy(update={"api_key_env": "OPENAI_API_KEY"})
     model = {"model": name} if name else _DEFAULT_MODEL
@@ -336,17 +331,16 @@ def _from_file(file: Path) -> Config:
     try:
         tables = tomllib.loads(text)
     except (ValueError, RecursionError) as error:
-        raise ConfigError(_complaints().syntax(file, text, str(error))) from None
+        raise ConfigError(syntax(file, text, str(error))) from None
     try:
         config = Config.model_validate(_completed(tables), context={"folder": file.parent})
     except ValidationError as error:
-        complaints = [_complaints().unfit(fault, KEYS) for fault in error.errors(include_input=False)]
+        complaints = [unfit(fault, KEYS) for fault in error.errors(include_input=False)]
     else:
-        contradictions = list(_contradictions(config))
-        if not contradictions:
+        complaints = list(_contradictions(config))
+        if not complaints:
             return config
-        complaints = [_complaints().Complaint(*one) for one in contradictions]
-    raise ConfigError(_complaints().sentence(file, text, complaints))
+    raise ConfigError(sentence(file, text, complaints))
 
 
 def _completed(tables: dict[str, Any]) -> dict[str, Any]:
@@ -361,25 +355,23 @@ def _completed(tables: dict[str, Any]) -> dict[str, Any]:
     return {"default_model": next(iter(named)), **tables, "models": named}
 
 
-def _contradictions(config: Config) -> Iterator[tuple[tuple[str, ...], str]]:
-    """Where and what is wrong between settings that are right by themselves."""
+def _contradictions(config: Config) -> Iterator[Complaint]:
+    """What is wrong between settings that are right by themselves."""
     for name, provider in config.providers.items():
         if provider.api_key_env is not None and provider.api_key_file is not None:
             what = "and api_key_env name two sources of one key; keep one of them"
-            yield (("providers", name, "api_key_file"), what)
+            yield Complaint(("providers", name, "api_key_file"), what)
     for name, model in config.models.items():
         if model.provider not in config.providers:
             what = _must_name("providers", model.provider, config.providers)
-            yield (("models", name, "provider"), what)
+            yield Complaint(("models", name, "provider"), what)
         if model.effort is not None and model.effort not in model.efforts:
             what = "must be one of efforts; add it there, or change it"
-            yield (("models", name, "effort"), what)
+            yield Complaint(("models", name, "effort"), what)
     if config.default_model not in config.models:
-        what = (
-            f"must be the name of a [models] table; {nearest(config.default_model, config.models)}"
-        )
-        yield (("default_model",), what)
+        what = _must_name("models", config.default_model, config.models)
+        yield Complaint(("default_model",), what)
 
 
 def _must_name(kind: str, name: str, names: Iterable[str]) -> str:
-    return f"must be the NAME of a [{kind}.NAME] table; {_complaints().nearest(name, names)}"
+    return f"must be the NAME of a [{kind}.NAME] table; {nearest(name, names)}"

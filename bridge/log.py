@@ -43,7 +43,7 @@ def say(text: str) -> None:
 def fault(error: BaseException, where: str) -> None:
     """Note a fault of ours: what class it was and which places it passed."""
     places = [
-        f"{os.path.basename(frame.filename)}:{frame.lineno} {frame.name}"  # noqa: PTH119 (no path object needed)
+        f"{os.path.basename(frame.filename)}:{frame.lineno} {frame.name}"
         for frame in traceback.extract_tb(error.__traceback__)
     ]
     _LOG.error("%s: %s at %s", where, type(error).__name__, " < ".join(reversed(places)))

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+from bridge import log
 from bridge.core.records import Opened, Record, Titled, decode, encode
 from bridge.errors import INVALID_PARAMS, NOT_FOUND, BridgeError, EditorError
 
@@ -58,17 +59,29 @@ class Journal:
         """Write one record down; before start() it is only kept."""
         if self._descriptor is None:
             self._held.append(record)
-        else:
+            return
+        try:
             _write(self._descriptor, encode(record))
+        except OSError as error:
+            raise BridgeError(
+                f"the session file cannot be written ({error.strerror}): free some space, then "
+                "send the prompt again"
+            ) from error
 
     def start(self) -> None:
-        """Create the file, with what came so far; does nothing from the second time on."""
+        """Create the file, with what came so far; does nothing from the second time on.
+
+        Where there can be no file, the session lives in this process alone.
+        """
         if self._path is None or self._descriptor is not None:
             return
-        self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        self._descriptor = _open(self._path, os.O_CREAT | os.O_EXCL)
-        for record in self._held:
-            _write(self._descriptor, encode(record))
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            self._descriptor = _open(self._path, os.O_CREAT | os.O_EXCL)
+            _write(self._descriptor, b"".join(map(encode, self._held)))
+        except OSError as error:
+            log.say(f"a session is not stored: {error.strerror}")
+            self._path = None
         self._held.clear()
 
     def resume(self) -> bytes:

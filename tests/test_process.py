@@ -309,14 +309,15 @@ anyio.run(main)
 @pytest.mark.skipif(
     sys.platform == "linux" and os.getuid() != 0, reason="needs root to become nobody"
 )
-def test_a_normal_user_cannot_look_into_us_and_leaves_nothing_behind() -> None:
+def test_a_command_of_a_normal_user_hears_and_sees_nothing_of_us_and_leaves_nothing() -> None:
     ran = subprocess.run(
         [
             *("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"),
             *(sys.executable, "-c", _SECRETIVE),
             "cat /proc/$PPID/environ | grep -c KEY; (echo x > /proc/$PPID/fd/1) 2>&1 | wc -l",
-            f"setsid sleep {LONG} & echo done",
+            f"cat; setsid sleep {LONG} & echo done",
         ],
+        input="what the editor says\n",
         env={**os.environ, "MY_KEY": "sesame", "PYTHONPATH": str(Path(__file__).parent.parent)},
         cwd="/",
         capture_output=True,

@@ -52,7 +52,7 @@ class Connection:
     async def request(self, method: str, params: Mapping[str, object]) -> Json:
         """Ask the editor and wait for as long as it takes; EditorError if it refuses.
 
-        Whoever is cancelled while waiting gives the request up, and the editor is told so.
+        Whoever is cancelled while waiting gives the request up; a late answer changes nothing.
         """
         request, waiting = self._peer.request(method, params), _Waiting()
         self._waiting[request] = waiting
@@ -60,8 +60,7 @@ class Connection:
         try:
             await waiting.arrived.wait()
         finally:
-            if self._waiting.pop(request, None) is not None:
-                self.notify("$/cancel_request", {"requestId": request})
+            self._waiting.pop(request, None)
         return _result(waiting.reply)
 
     def settle(self, reply: Reply) -> None:

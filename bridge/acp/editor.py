@@ -260,9 +260,10 @@ def _answers(content: Mapping[str, Any], questions: Sequence[Question]) -> Answe
         value = content.get(question.id)
         values = cast("list[Any]", value) if isinstance(value, list) else [value]
         labels = [option.label for option in question.options]
-        if not all(isinstance(one, str) and (one in labels or not labels) for one in values):
+        texts = tuple(one for one in values if isinstance(one, str))
+        if len(texts) < len(values) or (labels and not set(texts) <= set(labels)):
             return NoAnswer(f'the answer to "{question.id}" is none that was offered; ask again')
-        chosen[question.id] = tuple(values)
+        chosen[question.id] = texts
     return Answers(chosen)
 
 

@@ -21,7 +21,7 @@ AUTH_METHOD = "config"
 """The id of the one way to log in that is offered."""
 
 
-class BadHandshake(Exception):  # noqa: N818 (the name says it)
+class BadHandshake(Exception):
     """The params of an `initialize` are wrong; the text says how."""
 
 

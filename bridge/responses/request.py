@@ -65,7 +65,7 @@ def function_tool(
     name: str, description: str, parameters: Mapping[str, Any], *, strict: bool
 ) -> dict[str, object]:
     """A tool as the API takes it; parameters: the JSON schema that pydantic writes."""
-    schema = _plain(parameters, parameters.get("$defs", {}), strict=strict)
+    schema = _plain(_undescribed(parameters), parameters.get("$defs", {}), strict=strict)
     return {
         "type": "function",
         "name": name,
@@ -92,6 +92,11 @@ def _merged(base: Mapping[str, object], more: Mapping[str, Any]) -> dict[str, ob
     return result
 
 
+def _undescribed(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """A class says in its docstring what it is for us; the model reads the fields' texts."""
+    return {key: value for key, value in schema.items() if key != "description"}
+
+
 _NOISE = frozenset({"title", "default", "$defs", "additionalProperties"})
 
 
@@ -102,7 +107,8 @@ def _plain(schema: Mapping[str, Any], named: Mapping[str, Any], *, strict: bool)
     what the API demands of strict tools.
     """
     if "$ref" in schema:
-        schema = {**named[str(schema["$ref"]).rpartition("/")[2]], **schema}
+        found = named[str(schema["$ref"]).rpartition("/")[2]]
+        schema = {**_undescribed(found), **schema}
     result = {
         key: _inside(value, named, strict=strict)
         for key, value in schema.items()

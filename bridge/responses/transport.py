@@ -175,14 +175,14 @@ class _Answer:
             self._over = True
             return
         self._bytes = self._response.aiter_bytes()
-        while not self._over:
-            batch = await self._read()
-            if any(not isinstance(event, Ignored) for event in batch):
-                self._first = batch
-                break
-        for event in self._first[:1]:
-            if isinstance(event, Failure):
-                raise model_error(faults.of_event(event.body, headers, time.time()))
+        first: Event = IGNORED
+        while not self._over and isinstance(first, Ignored):
+            self._first = await self._read()
+            first = next((one for one in self._first if not isinstance(one, Ignored)), IGNORED)
+        if isinstance(first, Failure):
+            raise model_error(faults.of_event(first.body, headers, time.time()))
+        if isinstance(first, Ignored):
+            raise model_error(faults.truncated())
 
     async def batches(self) -> AsyncIterator[list[Event]]:
         """All events, in batches, to the end of the stream."""
