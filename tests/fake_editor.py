@@ -22,7 +22,7 @@ Answer = Callable[[Message], Message | None]
 """The params of a request of the agent's -> its result; None: it stays open."""
 
 
-class Refused(Exception):  # noqa: N818 (what the agent did)
+class Refused(Exception):
     """The agent answered with an error."""
 
     def __init__(self, error: Message) -> None:

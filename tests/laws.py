@@ -20,7 +20,7 @@ LONGEST_LINE = 1024 * 1024
 _ENDED = ("completed", "failed")
 
 
-class LawBroken(AssertionError):  # noqa: N818 (what happened)
+class LawBroken(AssertionError):
     """The agent sent what it must not send; the text says what, and shows the line."""
 
 
@@ -49,6 +49,8 @@ class Laws:
         self.asking: dict[Any, Message] = {}
         """Requests of the agent's that wait for an answer or were given up."""
         self._given_up: set[Any] = set()
+        self._cancelled: set[str] = set()
+        """Sessions that the editor cancelled."""
         self._own_laws = own_laws
 
     def sent(self, message: Mapping[str, Any]) -> None:
@@ -56,6 +58,8 @@ class Laws:
         given = dict(message)
         if "method" not in given:
             self.asking.pop(given.get("id"), None)
+        elif given["method"] == "session/cancel":
+            self._cancelled.add(str(_object(given.get("params")).get("sessionId")))
         elif "id" in given:
             self._sent_request(given["id"], given)
 
@@ -153,7 +157,9 @@ class Laws:
     def _nothing_asked(self, session: str) -> None:
         for call, request in list(self.asking.items()):
             if request["params"].get("sessionId") == session:
-                _hold(call in self._given_up, f"ends while {request['method']} is open")
+                # ACP, Cancellation: a client that cancels answers what is open by itself.
+                excused = call in self._given_up or session in self._cancelled
+                _hold(excused, f"ends while {request['method']} is open")
 
     def _state(self, session: _Session, result: Message) -> None:
         modes = result.get("modes")

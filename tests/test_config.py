@@ -2,13 +2,15 @@
 
 import os
 import re
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from bridge.complaints import line_numbers
-from bridge.config import KEYS, Config, Endpoint, Provider, default_file, load
+from bridge.config import KEYS, Config, Endpoint, Model, Provider, default_file, load
 from bridge.errors import ConfigError, LoginRequired
 from bridge.fields import is_local
 
@@ -94,7 +96,6 @@ def test_a_home_path_is_expanded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 # -- what is wrong with a file -------------------------------------------------------------------
 
 TWO = PROVIDER + MODEL
-OUTSIDE = " (and 1 more)"
 
 
 @pytest.mark.parametrize(
@@ -367,6 +368,10 @@ def test_an_empty_key_file_is_a_missing_login(tmp_path: Path) -> None:
         provider(api_key_file=str(key_file(tmp_path, text="\n"))).credentials({})
 
 
+def make_nothing(folder: Path) -> Path:
+    return folder / "none"
+
+
 def make_link(folder: Path) -> Path:
     key_file(folder).rename(folder / "real")
     (folder / "key").symlink_to("real")
@@ -381,16 +386,16 @@ def make_pipe(folder: Path) -> Path:
 @pytest.mark.parametrize(
     ("make", "expected"),
     [
-        (lambda folder: key_file(folder, 0o640), "could be read or changed by others"),
-        (lambda folder: key_file(folder, 0o602), "could be read or changed by others"),
-        (lambda folder: folder, "could be read or changed by others"),
-        (lambda folder: folder / "none", "No such file"),
+        (partial(key_file, mode=0o640), "could be read or changed by others"),
+        (partial(key_file, mode=0o602), "could be read or changed by others"),
+        (Path, "could be read or changed by others"),
+        (make_nothing, "No such file"),
         (make_link, "symbolic links"),
         (make_pipe, "could be read or changed by others"),
     ],
 )
 def test_a_key_file_that_is_not_ours_alone_is_refused(
-    make: Any, expected: str, tmp_path: Path
+    make: Callable[[Path], Path], expected: str, tmp_path: Path
 ) -> None:
     file = make(tmp_path)
     given = provider(api_key_file=str(file))
@@ -416,6 +421,7 @@ def test_the_known_secrets_are_the_keys_that_can_be_found(tmp_path: Path) -> Non
 def test_the_users_own_file_is_found(tmp_path: Path) -> None:
     environment = {"XDG_CONFIG_HOME": str(tmp_path), "OPENAI_MODEL": "other"}
     file = default_file(environment)
+    assert file is not None
     assert file == tmp_path / "responses-acp" / "config.toml"
     file.parent.mkdir()
     file.write_text(PROVIDER + MODEL, encoding="utf-8")
@@ -506,7 +512,7 @@ def test_each_part_of_the_example_works_alone(tmp_path: Path) -> None:
 
 def test_the_example_shows_every_setting() -> None:
     shown = line_numbers(COMMENTED.sub("", EXAMPLE.read_text(encoding="utf-8")))
-    found = {(path[0] if len(path) > 1 else "", path[-1]) for path in shown}
+    found = {(path[0] if len(path) > 1 else "", name) for path in shown for name in path[-1:]}
     for kind, names in KEYS.items():
         missing = {name for name in names if (kind, name) not in found}
         assert missing - set(KEYS) == set(), kind
@@ -514,13 +520,8 @@ def test_the_example_shows_every_setting() -> None:
 
 def test_defaults_shown_by_the_example_are_the_defaults() -> None:
     text = COMMENTED.sub("", EXAMPLE.read_text(encoding="utf-8"))
-    fields = {
-        name: field.default
-        for table in (Config, Provider, *(Config.model_fields[k].annotation for k in ()))
-        for name, field in table.model_fields.items()
-    }
+    fields = {**Config.model_fields, **Provider.model_fields, **Model.model_fields}
     shown = re.findall(r"^(\w+) = (\S+) +# default", text, re.MULTILINE)
-    assert len(shown) >= 8
+    assert len(shown) == 11
     for name, value in shown:
-        if name in fields and name != "first_event_timeout":
-            assert str(fields[name]) == value.strip('"'), name
+        assert str(fields[name].default).lower() == value.strip('"'), name

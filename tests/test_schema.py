@@ -228,6 +228,11 @@ def test_a_broken_server_is_refused_without_repeating_it(servers: Any) -> None:
     assert caught.value.__context__ is None
 
 
+def test_a_server_of_no_form_is_taken_for_a_program() -> None:
+    said = "mcpServers.0.stdio.command: Field required"
+    check(schema.NewSessionParams, {"cwd": "/", "mcpServers": [{"name": "n"}]}, said)
+
+
 def test_params_read_elsewhere_are_all_kept() -> None:
     assert schema.read(schema.AnyParams, {"a": 1, "b": None}).model_extra == {"a": 1, "b": None}
 

@@ -96,6 +96,8 @@ async def test_another_reader_may_take_the_bytes_first(pair: Pair) -> None:
         os.write(write_end, b"for one of them")
         while select.select([read_end], [], [], 0)[0]:
             await checkpoint()
+        await checkpoint()
+        assert received == [], "one of them took it for the end"
         os.close(write_end)
     os.close(twin)
     assert b"".join(received) == b"for one of them"

@@ -77,10 +77,10 @@ class Peer:
 
     def end(self) -> list[Message]:
         """The message of the line so far, as if its end had come: for the end of input."""
-        line, size = b"".join(self._pieces), self._size
+        line = b"".join(self._pieces)
         self._pieces.clear()
         self._size = 0
-        if size > self._limit or not line.strip():
+        if not line.strip():
             return []
         message = self._message(line)
         return [] if message is None else [message]

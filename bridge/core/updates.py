@@ -274,14 +274,11 @@ def _user_chunk(block: Item) -> Update:
     return {"sessionUpdate": "user_message_chunk", "content": dict(block)}
 
 
-def _terminal_end(card_id: str, shown: tuple[Shown, ...], data: Mapping[str, object]) -> Update:
+def _terminal_end(card_id: str, shown: Iterable[Shown], data: Mapping[str, object]) -> Update:
     ended: Update = {"terminal_id": card_id}
-    if "exitCode" in data:
-        ended["exit_code"] = data["exitCode"]
-    if "signal" in data:
-        ended["signal"] = data["signal"]
-    text = "\n".join(one.text for one in shown if isinstance(one, Console))
-    return {
-        "terminal_output": {"terminal_id": card_id, "data": text},
-        "terminal_exit": ended,
-    }
+    for ours, theirs in (("exitCode", "exit_code"), ("signal", "signal")):
+        if ours in data:
+            ended[theirs] = data[ours]
+    text = "\n".join(one.text for one in shown if not isinstance(one, Change))
+    printed: Update = {"terminal_output": {"terminal_id": card_id, "data": text}} if text else {}
+    return {**printed, "terminal_exit": ended}

@@ -1,0 +1,101 @@
+"""The commands of the program besides the agent itself."""
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+from bridge import __version__
+from bridge.demo import play
+from bridge.windows import SENTENCE
+
+_HELP = """\
+NAME
+    responses-acp - coding agent for editors, on any model behind the Responses API
+
+SYNOPSIS
+    responses-acp [--config FILE]
+    responses-acp demo [--yes] [--agent]
+    responses-acp --help | --version
+
+DESCRIPTION
+    Without a command, responses-acp is an agent: an editor starts it and speaks the Agent Client
+    Protocol to it on standard input and output; it speaks the OpenAI Responses API to the model
+    that is configured. It reads, edits and writes files of the workspace and runs commands, within
+    the permissions of the session, and never edits a file that the model has not read.
+
+COMMANDS
+    demo
+        Play one turn with a scripted model, without key or network, on a temporary file.
+        --yes    approve the plan without asking
+        --agent  be the agent, with the scripted model behind it: for trying an editor
+
+OPTIONS
+    --config FILE
+        Read this file in place of the user's own.
+    --help, -h
+        Show this text.
+    --version
+        Show the version.
+
+ENVIRONMENT
+    OPENAI_API_KEY, OPENAI_BASE_URL, OPENAI_MODEL
+        The key, server and model where there is no configuration file.
+    HTTPS_PROXY, NO_PROXY, ALL_PROXY, SSL_CERT_FILE
+        How servers are reached and trusted.
+    NO_COLOR
+        The demo shows no colours.
+
+FILES
+    ~/.config/responses-acp/config.toml
+        The configuration; on macOS ~/Library/Application Support/responses-acp/config.toml.
+        XDG_CONFIG_HOME moves it. config.example.toml shows every setting.
+    ~/.local/state/responses-acp/
+        Sessions and the log; on macOS with the configuration.
+
+EXIT STATUS
+    0  all went well
+    1  something failed; standard error says what
+    2  the command line or the configuration is wrong
+"""
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run one command; the exit code."""
+    try:
+        options = _parser().parse_args(argv)
+    except SystemExit as ended:
+        return int(ended.code or 0)
+    if os.name == "nt":
+        sys.stderr.write(f"{SENTENCE}\n")
+        return 1
+    if options.command == "demo":
+        return play.agent() if options.agent else play.play(yes=options.yes)
+    command = play.agent_command(options.config)
+    return os.execv(command[0], command)  # noqa: S606 (ourselves, with the arguments in plain form)
+
+
+class _Parser(argparse.ArgumentParser):
+    """Says what is wrong in one sentence, and helps like a man page."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(allow_abbrev=False, add_help=False, **settings)
+        self.add_argument("--help", "-h", action="help")
+
+    def format_help(self) -> str:
+        return _HELP
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"responses-acp: {message}; see responses-acp --help\n")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(prog="responses-acp")
+    parser.add_argument("--version", action="version", version=f"responses-acp {__version__}")
+    parser.add_argument("--config", metavar="FILE")
+    commands = parser.add_subparsers(dest="command", parser_class=_Parser)
+    demo = commands.add_parser("demo")
+    demo.add_argument("--yes", action="store_true")
+    demo.add_argument("--agent", action="store_true")
+    return parser

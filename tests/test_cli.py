@@ -1,0 +1,66 @@
+"""The command line: what it understands, what it says, and how it ends."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from bridge import __version__
+from bridge.cli import main
+
+PROGRAM = [sys.executable, "-I", str(Path(__file__).parent.parent / "bridge" / "__main__.py")]
+
+
+@pytest.mark.parametrize(
+    ("argv", "code", "out", "err"),
+    [
+        (["--version"], 0, f"responses-acp {__version__}\n", ""),
+        (
+            ["fetch"],
+            2,
+            "",
+            "responses-acp: argument command: invalid choice: 'fetch' (choose from ",
+        ),
+        (["demo", "--no"], 2, "", "responses-acp: unrecognized arguments: --no; see responses-acp"),
+        (["demo", "--ye"], 2, "", "responses-acp: unrecognized arguments: --ye; see"),
+        (["--config"], 2, "", "responses-acp: argument --config: expected one argument; see"),
+        (["--help"], 0, "NAME\n    responses-acp - ", ""),
+        (["-h"], 0, "NAME\n    responses-acp - ", ""),
+        (["demo", "--help"], 0, "NAME\n    responses-acp - ", ""),
+    ],
+)
+def test_a_command_line_has_one_answer(
+    argv: list[str], code: int, out: str, err: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(argv) == code
+    shown = capsys.readouterr()
+    assert shown.out.startswith(out)
+    assert shown.err.startswith(err)
+    assert bool(shown.out) == bool(out)
+    assert shown.err.count("\n") == bool(err)
+
+
+def test_the_help_fits_a_terminal_and_names_every_option(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    main(["--help"])
+    text = capsys.readouterr().out
+    assert max(map(len, text.splitlines())) <= 100
+    for word in ("--config", "--help", "--version", "demo", "--yes", "--agent", "EXIT STATUS"):
+        assert word in text
+
+
+def test_the_agent_also_starts_with_an_equals_sign(tmp_path: Path) -> None:
+    hello = b'{"jsonrpc":"2.0","id":7,"method":"initialize","params":{"protocolVersion":1}}\n'
+    run = subprocess.run(
+        [*PROGRAM, f"--config={tmp_path / 'none.toml'}"],
+        check=False,
+        input=hello,
+        capture_output=True,
+        env={"PATH": os.environ["PATH"], "HOME": str(tmp_path)},
+        timeout=20,
+    )
+    assert (run.returncode, run.stderr) == (0, b"")
+    assert run.stdout.startswith(b'{"jsonrpc":"2.0","id":7,"result":{"protocolVersion":1')

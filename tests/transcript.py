@@ -1,0 +1,338 @@
+"""Whole conversations, played through the agent without a process, a socket or a model.
+
+A transcript is one JSON object per line; `who` says whose it is:
+  setup    config, files, env: the ground it plays on (first line)
+  editor   a message to the agent
+  model    a piece of the model's answer: thought, text, call, event, error, or end
+  agent    a line the agent must send now
+  ask      a request body the agent must send to the model now (only the keys given count)
+  file     what a file must hold now
+"<any>" matches anything; <cwd> is the workspace, <session> the session, <now> any time.
+"""
+
+import json
+import re
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, cast
+
+import anyio
+import anyio.lowlevel
+
+from bridge.acp.connection import Connection
+from bridge.acp.methods import Agent, take
+from bridge.acp.peer import Peer
+from bridge.calls import Workbench
+from bridge.config import Provider, load
+from bridge.core.wire import dump
+from bridge.errors import Fault, ModelError, model_error
+from bridge.responses.events import Event, parse
+from bridge.session import Session
+from bridge.store import Store
+from tests.laws import Laws
+from tools import TOOLS
+from tools.environment import child_environment
+from tools.local import LocalFiles
+from tools.process import LocalShell
+
+Line = dict[str, Any]
+
+CONFIG: Line = {
+    "permission": "workspace-write",
+    "providers": {"p": {"base_url": "http://127.0.0.1:9/v1"}},
+    "models": {"m": {"provider": "p", "context_window": 1000}},
+}
+_SETTLED = 0.08
+"""Seconds without a word, when expectations are rewritten."""
+_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+Z")
+
+
+class FakeStdio:
+    """Takes what the agent writes, as messages."""
+
+    def __init__(self, say: Callable[[Line], None]) -> None:
+        self._say = say
+
+    def write(self, data: bytes) -> None:
+        for line in data.splitlines(keepends=True) if data.endswith(b"\n") else [data]:
+            self._say({"who": "agent", "line": line})
+
+    async def room(self) -> None:
+        await anyio.lowlevel.checkpoint()
+
+
+@dataclass(eq=False, slots=True)
+class FakeModel:
+    """Answers with the events it is given, in the order of the requests."""
+
+    say: Callable[[Line], None]
+    answers: list[Any] = field(default_factory=list[Any])
+    """One memory channel per request: sender and receiver."""
+    started: int = 0
+
+    def channel(self, number: int) -> Any:
+        while len(self.answers) <= number:
+            self.answers.append(anyio.create_memory_object_stream[object](1000))
+        return self.answers[number]
+
+    @asynccontextmanager
+    async def stream(
+        self,
+        provider: Provider,
+        body: Mapping[str, object],
+        on_wait: Callable[[Fault, int, int, float], None],
+    ) -> AsyncGenerator[AsyncIterator[list[Event]]]:
+        provider.endpoint({})
+        self.say({"who": "ask", "body": json.loads(dump(body))})
+        _, receiver = self.channel(self.started)
+        self.started += 1
+
+        async def batches() -> AsyncIterator[list[Event]]:
+            async for batch in receiver:
+                if isinstance(batch, ModelError):
+                    raise batch
+                if isinstance(batch, Fault):
+                    on_wait(batch, 1, 4, 2.0)
+                else:
+                    yield cast("list[Event]", batch)
+
+        with receiver:
+            yield batches()
+
+
+@dataclass(eq=False, slots=True)
+class Player:
+    """One transcript at play."""
+
+    lines: list[Line]
+    folder: Path
+    update: bool = False
+    marks: dict[str, str] = field(default_factory=dict[str, str])
+    heard: list[Line] = field(default_factory=list[Line])
+    written: list[Line] = field(default_factory=list[Line])
+    laws: Laws = field(default_factory=Laws)
+    news: anyio.Event = field(default_factory=anyio.Event)
+    answer: int = 0
+    items: list[Line] = field(default_factory=list[Line])
+
+    async def play(self) -> None:
+        """Play it to its end; AssertionError where it is not as written."""
+        setup = self.lines[0]
+        workspace = self.folder / "ws"
+        workspace.mkdir()
+        self.marks["<cwd>"] = str(workspace)
+        for name, text in setup.get("files", {}).items():
+            (workspace / name).parent.mkdir(parents=True, exist_ok=True)
+            (workspace / name).write_text(text, encoding="utf-8")
+        model = FakeModel(self._say)
+        async with anyio.create_task_group() as tasks:
+            agent = self._agent(setup, model, tasks)
+            self.written.append(setup)
+            for line in self.lines[1:]:
+                await self._step(line, agent, model)
+            rest = await self._rest()
+            assert self.update or not rest, f"the agent said more: {rest}"
+            self.written += rest
+            for session in agent.sessions.values():
+                session.cancel()
+            tasks.cancel_scope.cancel()
+        agent.close()
+        for sender, receiver in model.answers:
+            sender.close()
+            receiver.close()
+
+    def _agent(self, setup: Line, model: FakeModel, tasks: Any) -> Agent:
+        file = self.folder / "config.toml"
+        config = {**CONFIG, **setup.get("config", {})}
+        file.write_text(toml(config), encoding="utf-8")
+        connection = Connection(Peer(), cast("Any", FakeStdio(self._say)))
+        return Agent(
+            connection=connection,
+            tasks=tasks,
+            load_config=lambda: load(str(file), setup.get("env", {})),
+            environment=setup.get("env", {}),
+            store=Store(self.folder / "state"),
+            model=model,
+            bench=Workbench(TOOLS, LocalFiles(), self._shell),
+            warm_up=lambda: None,
+        )
+
+    def _shell(self, session: Session) -> LocalShell:
+        environment = child_environment({"PATH": "/usr/bin:/bin"}, (), (), session.scratch)
+        return LocalShell(environment, session.scratch)
+
+    def _say(self, line: Line) -> None:
+        self.heard.append(line)
+        self.news.set()
+
+    async def _step(self, line: Line, agent: Agent, model: FakeModel) -> None:
+        match line["who"]:
+            case "editor":
+                await self._settle()
+                self._send(line, agent)
+            case "model":
+                await self._settle()
+                self._stream(line, model)
+            case "file":
+                text = (self.folder / "ws" / line["path"]).read_text(encoding="utf-8")
+                assert text == line["text"], line["path"]
+                self.written.append(line)
+            case "agent" | "ask" if not self.update:
+                await self._expect(line)
+            case _:
+                pass
+
+    def _send(self, line: Line, agent: Agent) -> None:
+        self.written.append(line)
+        message = {"jsonrpc": "2.0", **self._filled(line["message"])}
+        self.laws.sent(message)
+        peer = cast("Any", agent.connection)._peer
+        for one in peer.feed(dump(message) + b"\n"):
+            take(agent, one)
+        agent.connection.flush()
+
+    def _stream(self, line: Line, model: FakeModel) -> None:
+        self.written.append(line)
+        sender, _ = model.channel(self.answer)
+        piece = self._piece(self._filled(line))
+        with suppress(anyio.BrokenResourceError):  # the agent hung up
+            sender.send_nowait(piece)
+        if "end" in line or "error" in line:
+            self.answer += 1
+            self.items = []
+            sender.close()
+
+    def _piece(self, line: Line) -> object:
+        index = len(self.items)
+        if "error" in line:
+            return model_error(Fault(**line["error"]))
+        if "wait" in line:
+            return Fault(**line["wait"])
+        if "event" in line:
+            return [parse(line["event"])]
+        if "end" in line:
+            response = {"status": line["end"], "usage": line.get("usage")}
+            response["incomplete_details"] = {"reason": line.get("reason")}
+            return [parse({"type": f"response.{line['end']}", "response": response})]
+        events, item = _events(line, index)
+        self.items.append(item)
+        return [parse(event) for event in events]
+
+    async def _expect(self, line: Line) -> None:
+        with anyio.fail_after(5):
+            while not self.heard:
+                self.news = anyio.Event()
+                await self.news.wait()
+        self._match(line, self._written(self.heard.pop(0)))
+
+    def _match(self, wanted: Line, got: Line) -> None:
+        assert wanted["who"] == got["who"], f"wanted {wanted}, got {got}"
+        if wanted["who"] == "ask":
+            got = {"who": "ask", "body": {key: got["body"].get(key) for key in wanted["body"]}}
+        assert _like(wanted, got), f"wanted {json.dumps(wanted)}\n   got {json.dumps(got)}"
+
+    async def _settle(self) -> None:
+        """When rewriting: take down everything the agent has to say now."""
+        if self.update:
+            self.written += await self._rest()
+
+    async def _rest(self) -> list[Line]:
+        said: list[Line] = []
+        while True:
+            await anyio.wait_all_tasks_blocked()
+            if self.update:
+                await anyio.sleep(_SETTLED)
+            if not self.heard:
+                return [] if self.update and not said else said
+            said += [self._written(line) for line in self.heard]
+            self.heard.clear()
+
+    def _written(self, line: Line) -> Line:
+        """What was said, in the form of a transcript."""
+        if line["who"] == "ask":
+            body = {"input": self._unfilled(line["body"]["input"])}
+            return {"who": "ask", "body": body if self.update else self._unfilled(line["body"])}
+        message = self.laws.take(line["line"])
+        session = (message.get("result") or {}).get("sessionId")
+        if session:
+            self.marks[f"<session{len([m for m in self.marks if 'session' in m]) or ''}>"] = session
+        del message["jsonrpc"]
+        return {"who": "agent", "message": self._unfilled(message)}
+
+    def _filled(self, value: Any) -> Any:
+        text = json.dumps(value)
+        for mark, real in self.marks.items():
+            text = text.replace(mark, real)
+        return json.loads(text)
+
+    def _unfilled(self, value: Any) -> Any:
+        text = json.dumps(value)
+        for mark, real in self.marks.items():
+            text = text.replace(real, mark)
+        return json.loads(_TIME.sub("<now>", text))
+
+
+def read(path: Path) -> list[Line]:
+    """The lines of a transcript."""
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line]
+
+
+def write(path: Path, lines: list[Line]) -> None:
+    """The lines as a transcript."""
+    text = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
+    path.write_text(text, encoding="utf-8")
+
+
+def toml(config: Line) -> str:
+    """A configuration as TOML: plain values of a table first, then its tables."""
+    return "\n".join(_tables(config, ())) + "\n"
+
+
+def _tables(table: Line, name: tuple[str, ...]) -> list[str]:
+    plain = {key: value for key, value in table.items() if not isinstance(value, dict)}
+    lines = [f"[{'.'.join(name)}]"] if name and (plain or not table) else []
+    lines += [f"{key} = {json.dumps(value)}" for key, value in plain.items()]
+    for key, value in table.items():
+        if isinstance(value, dict):
+            lines += _tables(cast("Line", value), (*name, key))
+    return lines
+
+
+def _like(wanted: Any, got: Any) -> bool:
+    if wanted == "<any>":
+        return True
+    if isinstance(wanted, dict) and isinstance(got, dict):
+        one, other = cast("Line", wanted), cast("Line", got)
+        return one.keys() == other.keys() and all(_like(one[key], other[key]) for key in one)
+    if isinstance(wanted, list) and isinstance(got, list):
+        pairs = list(zip(cast("list[Any]", wanted), cast("list[Any]", got), strict=False))
+        return len(cast("list[Any]", wanted)) == len(cast("list[Any]", got)) and all(
+            _like(one, other) for one, other in pairs
+        )
+    return wanted == got
+
+
+def _events(line: Line, index: int) -> tuple[list[Line], Line]:
+    """The events of one item in the order in which OpenAI sends them."""
+    key = {"output_index": index, "item_id": f"i{index}"}
+    if "call" in line:
+        call_id, name, arguments = line["call"]
+        text = arguments if isinstance(arguments, str) else json.dumps(arguments)
+        done = {"id": f"i{index}", "type": "function_call", "call_id": call_id, "name": name}
+        opened, done = {**done, "arguments": ""}, {**done, "arguments": text}
+        delta: Line = {"type": "response.function_call_arguments.delta", **key, "delta": text}
+    elif "thought" in line:
+        text, done = line["thought"], {"id": f"i{index}", "type": "reasoning"}
+        opened = {**done, "summary": []}
+        done = {**done, "summary": [{"type": "summary_text", "text": text}]}
+        delta = {"type": "response.reasoning_summary_text.delta", **key, "delta": text}
+    else:
+        text, done = line["text"], {"id": f"i{index}", "type": "message", "role": "assistant"}
+        opened = {**done, "content": []}
+        done = {**done, "content": [{"type": "output_text", "text": text}]}
+        delta = {"type": "response.output_text.delta", **key, "delta": text}
+    added = {"type": "response.output_item.added", "output_index": index, "item": opened}
+    closed = {"type": "response.output_item.done", "output_index": index, "item": done}
+    return [added, delta, closed], done
