@@ -1,13 +1,12 @@
 """Puts the parts together and runs the agent; the only file that knows them all.
 
-Rule 1: what is heavy and not needed for the first answers is imported where it is needed first:
-the HTTP client, and with it TLS, loads while the editor takes in the answer of session/new.
+Rule 1: what the first answers do not need is behind workshop.py: turns, tools, the HTTP client. It
+loads while the editor takes in the answer of session/new.
 """
 
 import os
 import signal
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -18,21 +17,14 @@ from anyio.to_thread import run_sync
 from bridge import config as configuration
 from bridge import log
 from bridge.acp.connection import Connection
+from bridge.acp.editor import SessionEditor
 from bridge.acp.methods import Agent, take
 from bridge.acp.peer import Peer
 from bridge.acp.stdio import Stdio
-from bridge.calls import Workbench
-from bridge.config import Provider
 from bridge.core import handshake
 from bridge.core.wire import JsonObject
-from bridge.errors import Fault
-from bridge.responses.events import Event
-from bridge.session import Session
+from bridge.session import Prompt, Session
 from bridge.store import Store
-from tools import TOOLS
-from tools.environment import child_environment
-from tools.local import LocalFiles
-from tools.process import LocalShell, adopt_orphans, hide_memory
 
 _FLUSH_SECONDS = 1.0
 """How long the end waits for an editor that does not read."""
@@ -45,8 +37,6 @@ def serve(
 
     received: bytes read already. hello: the params of an `initialize` answered already.
     """
-    hide_memory()
-    adopt_orphans()
     anyio.run(_serve, config, Stdio(stdin, stdout), received, hello)
     return 0
 
@@ -57,11 +47,11 @@ async def _serve(
     folder = _state_folder()
     log.start(folder)
     peer = Peer(initialized=hello is not None)
-    models = Models(os.environ)
-    async with models, anyio.create_task_group() as tasks:
+    answers = Answers()
+    async with answers, anyio.create_task_group() as tasks:
 
         def warm_up() -> None:
-            tasks.start_soon(models.warm_up)
+            tasks.start_soon(answers.warm_up)
 
         agent = Agent(
             connection=Connection(peer, stdio),
@@ -69,8 +59,7 @@ async def _serve(
             load_config=lambda: configuration.load(config, os.environ),
             environment=os.environ,
             store=Store(None if folder is None else folder / "sessions"),
-            model=models,
-            bench=Workbench(TOOLS, LocalFiles(), _shell),
+            answer=answers.answer,
             warm_up=warm_up,
         )
         if hello is not None:
@@ -123,52 +112,33 @@ async def _stop_when_closed(stdio: Stdio, scope: anyio.CancelScope) -> None:
     scope.cancel()
 
 
-class Models:
-    """The models' servers, reached through one transport that loads when it is needed."""
+class Answers:
+    """The way to bridge/workshop.py, which loads when it is first needed, or soon before."""
 
-    def __init__(self, environment: Mapping[str, str]) -> None:
-        self._environment = environment
+    def __init__(self) -> None:
         self._opened = AsyncExitStack()
-        self._loading = anyio.Lock()
-        self._transport: Any = None
+        self._opening = anyio.Lock()
+        self._workshop: Any = None
 
-    async def __aenter__(self) -> "Models":
+    async def __aenter__(self) -> "Answers":
         return self
 
     async def __aexit__(self, *_: object) -> None:
         await self._opened.aclose()
 
     async def warm_up(self) -> None:
-        """Load the transport, so that the first prompt finds it ready."""
-        if self._transport is not None:
+        """Load the workshop, in a thread: the editor may say more meanwhile."""
+        if self._workshop is not None:
             return
-        async with self._loading:
-            if self._transport is None:
-                module = await run_sync(import_module, "bridge.responses.transport")
-                self._transport = await self._opened.enter_async_context(module.Transport())
+        async with self._opening:
+            if self._workshop is None:
+                module = await run_sync(import_module, "bridge.workshop")
+                self._workshop = await self._opened.enter_async_context(module.workshop())
 
-    @asynccontextmanager
-    async def stream(
-        self,
-        provider: Provider,
-        body: Mapping[str, object],
-        on_wait: Callable[[Fault, int, int, float], None],
-    ) -> AsyncGenerator[AsyncIterator[list[Event]]]:
-        """Send one request; gives its events in batches, as they arrive."""
-        endpoint = provider.endpoint(self._environment)
+    async def answer(self, session: Session, editor: SessionEditor, prompt: Prompt) -> str:
+        """Run one prompt to its stop reason."""
         await self.warm_up()
-        async with self._transport.stream(endpoint, body, on_wait) as batches:
-            yield batches
-
-
-def _shell(session: Session) -> LocalShell:
-    """The shell of one session: without our secrets, with a temporary folder of its own."""
-    config = session.config
-    environment = child_environment(
-        os.environ, config.secrets(os.environ), config.key_variables(), session.scratch
-    )
-    kept = {name: os.environ[name] for name in config.sandbox.env_keep if name in os.environ}
-    return LocalShell({**environment, **kept}, session.scratch)
+        return await self._workshop.answer(session, editor, prompt)
 
 
 def _state_folder() -> Path | None:

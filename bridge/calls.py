@@ -20,6 +20,7 @@ from bridge.core import policy, updates
 from bridge.core.records import Announced, Returned, SawFile
 from bridge.core.response import FunctionCall
 from bridge.core.wire import load_object
+from bridge.responses.request import function_tool
 from bridge.session import Session
 from tools.base import Context, Files, Prepared, Result, Shell, Signal, Tool
 
@@ -39,6 +40,18 @@ class Workbench:
     tools: Mapping[str, Tool[Any]]
     files: Files
     shell: Callable[[Session], Shell]
+    _offered: dict[bool, list[dict[str, object]]] = field(
+        default_factory=dict[bool, list[dict[str, object]]]
+    )
+
+    def offered(self, *, strict: bool) -> list[dict[str, object]]:
+        """The tools as a request names them; the same list every time."""
+        if strict not in self._offered:
+            self._offered[strict] = [
+                function_tool(tool.name, tool.description, tool.parameters(), strict=strict)
+                for tool in self.tools.values()
+            ]
+        return self._offered[strict]
 
 
 class Calls:

@@ -170,12 +170,7 @@ class Turn:
             effort=session.effort,
             instructions=context.instructions(session),
             input=session.history.input(session.dialect),
-            tools=[
-                request.function_tool(
-                    tool.name, tool.description, tool.parameters(), strict=model.strict
-                )
-                for tool in self.bench.tools.values()
-            ],
+            tools=self.bench.offered(strict=model.strict),
             cache_key=session.id,
         )
 

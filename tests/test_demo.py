@@ -443,7 +443,7 @@ def test_a_play_that_went_wrong_is_told_of(
     reason: str, notes: bytes, agreed: bool, expected: str
 ) -> None:
     with pytest.raises(AgentFailed, match=expected):
-        play._check(reason, notes, agreed=agreed)
+        play.check(reason, notes, agreed=agreed)
 
 
 class Terminal:
@@ -461,6 +461,7 @@ class Terminal:
         )
         os.close(slave)
         self.text = ""
+        self.place = 0
 
     def __enter__(self) -> "Terminal":
         return self
@@ -472,10 +473,10 @@ class Terminal:
         os.close(self.master)
 
     def until(self, wanted: str) -> None:
-        """Read on until this has been shown."""
-        start = len(self.text)
-        while wanted not in self.text[start:]:
+        """Read on until this has been shown, behind what was waited for before."""
+        while wanted not in self.text[self.place :]:
             assert self._read(), self.text
+        self.place = self.text.index(wanted, self.place) + len(wanted)
 
     def type(self, text: str) -> None:
         os.write(self.master, text.encode() + b"\n")

@@ -31,11 +31,12 @@ from bridge.errors import Fault, ModelError, model_error
 from bridge.responses.events import Event, parse
 from bridge.session import Session
 from bridge.store import Store
+from bridge.workshop import Workshop
 from tests.laws import Laws
-from tools import TOOLS
 from tools.environment import child_environment
 from tools.local import LocalFiles
 from tools.process import LocalShell
+from tools.table import TOOLS
 
 Line = dict[str, Any]
 
@@ -154,8 +155,7 @@ class Player:
             load_config=lambda: load(str(file), setup.get("env", {})),
             environment=setup.get("env", {}),
             store=Store(self.folder / "state"),
-            model=model,
-            bench=Workbench(TOOLS, LocalFiles(), self._shell),
+            answer=Workshop(cast("Any", model), Workbench(TOOLS, LocalFiles(), self._shell)).answer,
             warm_up=lambda: None,
         )
 

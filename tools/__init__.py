@@ -1,17 +1,1 @@
-"""What the model can do: every tool, in the order in which the model is offered them."""
-
-from typing import Any
-
-from tools.base import Tool
-from tools.edit import EDIT
-from tools.exit_plan_mode import EXIT_PLAN_MODE
-from tools.read import READ
-from tools.request_user_input import REQUEST_USER_INPUT
-from tools.shell import SHELL
-from tools.update_goal import UPDATE_GOAL
-from tools.write import WRITE
-
-TOOLS: dict[str, Tool[Any]] = {
-    tool.name: tool
-    for tool in (READ, EDIT, WRITE, SHELL, EXIT_PLAN_MODE, REQUEST_USER_INPUT, UPDATE_GOAL)
-}
+"""What the model can do with files, processes and people; table.py names every tool."""

@@ -300,7 +300,7 @@ class Context:
 class Arguments(BaseModel):
     """What the model may pass: the JSON schema in the request comes from the fields."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
 
 A = TypeVar("A", bound=Arguments)

@@ -8,7 +8,7 @@ Rule 3: a request is answered once, whatever happens in its handler.
 
 import os
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -21,7 +21,6 @@ from bridge.acp import schema
 from bridge.acp.connection import Connection
 from bridge.acp.editor import SessionEditor
 from bridge.acp.peer import Note, Reply, Request
-from bridge.calls import Workbench
 from bridge.config import Config
 from bridge.core import handshake, updates
 from bridge.core.handshake import Capabilities
@@ -36,7 +35,6 @@ from bridge.errors import (
 )
 from bridge.session import Prompt, Session, now
 from bridge.store import Store, unknown_session
-from bridge.turn import ModelPort, Turn
 
 RequestId = str | int | None
 P = TypeVar("P", bound=BaseModel)
@@ -59,8 +57,8 @@ class Agent:
     load_config: Callable[[], Config]
     environment: Mapping[str, str]
     store: Store
-    model: ModelPort
-    bench: Workbench
+    answer: Callable[[Session, SessionEditor, Prompt], Awaitable[str]]
+    """Runs one prompt to its stop reason."""
     warm_up: Callable[[], None]
     """Called when a session is there: what the first prompt needs may be loaded now."""
     can: Capabilities = field(default_factory=Capabilities)
@@ -295,8 +293,7 @@ async def _answer(agent: Agent, request: RequestId, session: Session, prompt: Pr
     try:
         with prompt.scope:
             async with session.turn:
-                turn = Turn(session, agent.editor(session), agent.model, agent.bench)
-                stop = await turn.run(prompt)
+                stop = await agent.answer(session, agent.editor(session), prompt)
     except BridgeError as error:
         failure = error
     except Exception as error:  # noqa: BLE001 (the seam: a fault of ours ends one prompt)

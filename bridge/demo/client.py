@@ -20,7 +20,8 @@ from bridge.demo.screen import Screen
 
 Message: TypeAlias = dict[str, Any]
 
-_END_SECONDS = 3.0
+_END_SECONDS = 2.0
+"""How long an agent may take to end once its input has."""
 _CAN: Message = {"elicitation": {"form": {}}}
 
 

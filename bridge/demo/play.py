@@ -56,7 +56,8 @@ read, the reading, the edit. Next:
 def agent_command(config: str) -> list[str]:
     """The command line that starts the agent, whatever stands in the working directory."""
     main = Path(bridge.__file__).with_name("__main__.py")
-    return [sys.executable, "-I", str(main), "--config", config]
+    alone = "-I" if sys.flags.isolated else "-P"  # -I would hide packages of a `pip --user`
+    return [sys.executable, alone, str(main), "--config", config]
 
 
 def play(*, yes: bool) -> int:
@@ -97,14 +98,15 @@ def _play(folder: Path, url: str, ask: Callable[[Screen, str], str]) -> int:
         client.open(str(workspace), "plan")
         screen.person(PROMPT)
         reason = client.prompt(PROMPT)
-    _check(reason, notes.read_bytes(), agreed=all(said == "yes" for said in answers))
+    check(reason, notes.read_bytes(), agreed=all(said == "yes" for said in answers))
     screen.note("\nThe file now:\n")
     screen.plain(_quoted(notes))
     screen.note("\n" + _NEXT.format(config=_config_file(), program=_program()))
     return 0
 
 
-def _check(reason: str, notes: bytes, *, agreed: bool) -> None:
+def check(reason: str, notes: bytes, *, agreed: bool) -> None:
+    """AgentFailed if the turn did not end, or the file does not hold, as it should."""
     if reason != "end_turn":
         raise AgentFailed(f"the turn ended with {reason}")
     if notes not in ({MENDED} if agreed else {NOTES, MENDED}):

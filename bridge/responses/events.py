@@ -9,9 +9,10 @@ event without the field that makes it what it is, is Ignored.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, TypeAlias, cast
+from typing import Literal, TypeAlias
 
 from bridge.core.wire import Json, JsonObject
+from bridge.errors import Fault
 
 Family = Literal["text", "refusal", "summary", "raw"]
 """Kinds of text: of a message, and of reasoning as a summary or as it was thought."""
@@ -80,9 +81,9 @@ class ArgumentsDone:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """The response is over; its own status counts, not the name of the event."""
+    """The response is over, and not as failed."""
 
-    status: str
+    status: Literal["completed", "incomplete", "cancelled"]
     response: JsonObject
 
 
@@ -91,6 +92,8 @@ class Failure:
     """The response failed, in one of the forms servers use to say so."""
 
     body: JsonObject
+    fault: Fault | None = None
+    """What it means, where more is known than the body says: the transport has the headers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,34 +116,38 @@ Event: TypeAlias = (
 IGNORED = Ignored()
 Reader: TypeAlias = Callable[[JsonObject], Event]
 
-_PART_FAMILIES: dict[object, tuple[Family, str]] = {
+_PART_FAMILIES: dict[str, tuple[Family, str]] = {
     "output_text": ("text", "text"),
     "text": ("text", "text"),
     "refusal": ("refusal", "refusal"),
     "reasoning_text": ("raw", "text"),
     "summary_text": ("summary", "text"),
 }
+_STATUSES = ("completed", "cancelled", "incomplete", "failed")
+"""From the best to the worst."""
 
 
 def parse(data: JsonObject) -> Event:
     """The event that this object is."""
     kind = data.get("type")
-    reader = EVENTS.get(kind) if isinstance(kind, str) else None
+    name = kind if isinstance(kind, str) else ""
+    reader = EVENTS.get(name)
     if reader is not None:
         return reader(data)
-    # Some servers send an error object without saying what it is.
-    return Failure(data) if data.get("error") else IGNORED
+    # Some servers send an error object without saying what it is. In an event about a part of the
+    # response it is an error of that part.
+    failed = data.get("error") and not name.startswith("response.")
+    return Failure(data) if failed else IGNORED
 
 
 def part_text(part: Json) -> tuple[Family, str] | None:
     """Family and text of a content part; None for parts that are not text."""
     if not isinstance(part, dict):
         return None
-    row = _PART_FAMILIES.get(part.get("type"))
-    if row is None:
-        return None
-    text = part.get(row[1])
-    return (row[0], text) if isinstance(text, str) else None
+    kind = part.get("type")
+    row = _PART_FAMILIES.get(kind) if isinstance(kind, str) else None
+    text = None if row is None else part.get(row[1])
+    return (row[0], text) if row is not None and isinstance(text, str) else None
 
 
 def _key(data: JsonObject) -> Key:
@@ -152,8 +159,11 @@ def _key(data: JsonObject) -> Key:
 
 
 def _part(data: JsonObject) -> int:
-    index = data.get("content_index", data.get("summary_index"))
-    return index if isinstance(index, int) else 0
+    for name in ("content_index", "summary_index"):
+        index = data.get(name)
+        if isinstance(index, int):
+            return index
+    return 0
 
 
 def _delta(family: Family) -> Reader:
@@ -197,7 +207,7 @@ def _arguments_done(field: str) -> Reader:
 def _item(kind: type[ItemAdded] | type[ItemDone]) -> Reader:
     def read(data: JsonObject) -> Event:
         item = data.get("item")
-        if not isinstance(item, dict):
+        if not isinstance(item, dict) or not isinstance(item.get("type"), str):
             return IGNORED
         key, name = _key(data), item.get("id")
         return kind(Key(key.index, name if isinstance(name, str) and name else key.id), item)
@@ -205,13 +215,17 @@ def _item(kind: type[ItemAdded] | type[ItemDone]) -> Reader:
     return read
 
 
-def _ended(status: str) -> Reader:
+def _ended(name: Literal["completed", "incomplete", "failed"]) -> Reader:
+    """The event's name and the response's own status may differ; then the worse one counts."""
+
     def read(data: JsonObject) -> Event:
         response = data.get("response")
-        response = response if isinstance(response, dict) else cast("JsonObject", {})
-        said = response.get("status")
-        known = said if said in ("completed", "incomplete", "failed", "cancelled") else status
-        return Failure(data) if known == "failed" else Ended(str(known), response)
+        given: JsonObject = response if isinstance(response, dict) else {}
+        said = given.get("status")
+        for status in _STATUSES[::-1]:
+            if status in (name, said):
+                break
+        return Failure(data) if status == "failed" else Ended(status, given)
 
     return read
 
@@ -226,6 +240,7 @@ EVENTS: dict[str, Reader] = {
     "response.reasoning_summary_text.delta": _delta("summary"),
     "response.reasoning_summary_text.done": _text_done("summary", "text"),
     "response.reasoning_summary.delta": _delta("summary"),
+    "response.reasoning_summary.done": _text_done("summary", "text"),
     "response.reasoning_text.delta": _delta("raw"),
     "response.reasoning_text.done": _text_done("raw", "text"),
     "response.reasoning.delta": _delta("raw"),
@@ -240,5 +255,6 @@ EVENTS: dict[str, Reader] = {
     "response.done": _ended("completed"),
     "response.incomplete": _ended("incomplete"),
     "response.failed": _ended("failed"),
+    "response.error": Failure,
     "error": Failure,
 }

@@ -1,18 +1,20 @@
 """What a server says of a failure, in any of its forms: in; one Fault, out.
 
+It must not know what is done about a failure; only whether another try makes sense.
+
 Rule 1: the sentence is ours: what happened, with the provider's own words cut short, and what to
-do. Nothing of a header or a key is in it.
+do. Nothing of a header is in it, and no secret, even where the server repeats one.
 Rule 2: CODES and STATUSES say what a failure is; a code says more than a status.
 """
 
-import re
-from collections.abc import Mapping
+import math
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from email.utils import parsedate_to_datetime
 from typing import cast
 
 from bridge.core.wire import Json, JsonObject, load
 from bridge.errors import ErrorKind, Fault
+from bridge.responses import hints
 
 _MOST_WORDS = 240
 _MOST_CODE = 80
@@ -28,6 +30,7 @@ _REMEDIES: dict[ErrorKind, str] = {
     "bad_stream": "check that base_url leads to a server of the Responses API",
     "stream_truncated": "send the prompt again",
 }
+_NOT_THERE = "check base_url and the model's name"
 
 _WHAT: dict[ErrorKind, str] = {
     "auth": "The provider refused the credentials",
@@ -40,6 +43,9 @@ _WHAT: dict[ErrorKind, str] = {
     "bad_stream": "What the server sent is not a Responses stream",
     "stream_truncated": "The answer broke off before its end",
 }
+
+UNREADABLE = "invalid_encrypted_content"
+"""The code of a request whose encrypted reasoning the server cannot read, however it says so."""
 
 CODES: dict[str, ErrorKind] = {
     "invalid_api_key": "auth",
@@ -59,7 +65,7 @@ CODES: dict[str, ErrorKind] = {
     "internal_error": "server_error",
     "invalid_prompt": "bad_request",
     "invalid_request_error": "bad_request",
-    "invalid_encrypted_content": "bad_request",
+    UNREADABLE: "bad_request",
     "model_not_found": "bad_request",
     "unsupported_parameter": "bad_request",
     "bio_policy": "bad_request",
@@ -85,65 +91,68 @@ STATUSES: dict[int, ErrorKind] = {
 _RETRYABLE: frozenset[ErrorKind] = frozenset(
     {"rate_limit", "overloaded", "server_error", "stream_truncated"}
 )
-
 _REQUEST_IDS = ("x-request-id", "x-oai-request-id", "apim-request-id", "cf-ray")
-_HINT = re.compile(
-    r"(?:try again|retry) (?:in|after) (\d+(?:\.\d+)?) ?(ms|milliseconds?|s|seconds?|m|minutes?)\b",
-    re.IGNORECASE,
-)
-_UNIT_SECONDS = {"ms": 0.001, "mi": 60.0, "m": 60.0, "s": 1.0}
+_ORDERS = {"true": True, "false": False}
+_SHORTEST_SECRET = 8
+"""Characters of a header's value from which on it may be a secret rather than a word."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Said:
     """What a body holds, wherever it holds it."""
 
-    message: str
     code: str | None
     type: str | None
+    message: str
 
 
-def of_response(status: int, headers: Mapping[str, str], body: bytes, now: float) -> Fault:
+def of_response(
+    status: int,
+    headers: Mapping[str, str],
+    body: bytes,
+    now: float,
+    secrets: Iterable[str] = (),
+) -> Fault:
     """The fault of an HTTP answer that is an error; `now`: seconds of the epoch."""
-    said = _said(_body(body))
+    said = _said(_body(body), secrets)
     kind = _kind(said, status)
+    wait = _wait(hints.of_headers(headers, now), hints.of_words(said.message))
+    what, remedy = f"{_WHAT[kind]} (HTTP {status})", _remedy(kind, wait)
     if status in (404, 405) and (said.code or "") not in CODES:
-        what = f"The server has no Responses API at this address (HTTP {status})"
-        message = _sentence(what, said, "check base_url and the model's name")
+        remedy = _NOT_THERE
+        if not said.code and not said.type:
+            what = f"The server has no Responses API at this address (HTTP {status})"
     elif kind == "auth" and status == 403:
-        message = _sentence("The provider denied access (HTTP 403)", said, _REMEDIES["auth"])
-    else:
-        message = _sentence(f"{_WHAT[kind]} (HTTP {status})", said, _REMEDIES[kind])
-    request = next((headers[name] for name in _REQUEST_IDS if headers.get(name)), None)
-    wait = _header_wait(headers, now)
-    return Fault(
-        kind,
-        message,
-        status,
-        _code(said),
-        None if request is None else _clean(request, _MOST_CODE),
-        _text_wait(said.message) if wait is None else wait,
-        _obeyed(headers, retryable=kind in _RETRYABLE),
-    )
+        what = "The provider denied access (HTTP 403)"
+    obeyed = _ORDERS.get(headers.get("x-should-retry", ""), kind in _RETRYABLE)
+    message = _sentence(what, said, remedy)
+    return Fault(kind, message, status, _code(said), _request_id(headers), wait, obeyed)
 
 
-def of_event(body: JsonObject, headers: Mapping[str, str], now: float) -> Fault:
-    """The fault of a failure inside a stream that began well."""
-    said = _said(body)
+def of_event(
+    body: JsonObject,
+    headers: Mapping[str, str] | None = None,
+    now: float = 0.0,
+    secrets: Iterable[str] = (),
+) -> Fault:
+    """The fault of a failure inside a stream that began well; headers: of the whole answer."""
+    given = headers or {}
+    said = _said(body, secrets)
     kind = _kind(said, None)
-    wait = _text_wait(said.message)
+    wait = _wait(hints.of_words(said.message), hints.of_headers(given, now))
     return Fault(
         kind,
-        _sentence(_WHAT[kind], said, _REMEDIES[kind]),
+        _sentence(_WHAT[kind], said, _remedy(kind, wait)),
         code=_code(said),
-        retry_after=_header_wait(headers, now) if wait is None else wait,
+        request_id=_request_id(given),
+        retry_after=wait,
         retryable=kind in _RETRYABLE,
     )
 
 
 def is_reasonless(body: JsonObject) -> bool:
     """A failure that says nothing of its cause: the cause may come in a frame of its own."""
-    said = _said(body)
+    said = _said(body, ())
     return not said.message and said.code is None
 
 
@@ -157,6 +166,34 @@ def not_a_stream(found: str) -> Fault:
     """The fault of an answer that is something else altogether."""
     what, remedy = _WHAT["bad_stream"], _REMEDIES["bad_stream"]
     return Fault("bad_stream", f"{what} but {_clean(found, _MOST_CODE)}: {remedy}")
+
+
+def redirected(status: int) -> Fault:
+    """The fault of an answer that leads elsewhere: the key is for the configured address only."""
+    what = f"The server redirects to another address (HTTP {status})"
+    return Fault("bad_request", f"{what}: put that address into base_url", status)
+
+
+def late(host: str, seconds: float, setting: str) -> Fault:
+    """The fault of a server that took longer than a setting allows it."""
+    what = {
+        "connect_timeout": f"No connection to {host} within {seconds:g} s",
+        "first_event_timeout": f"{host} did not begin to answer within {seconds:g} s",
+        "idle_timeout": f"{host} sent nothing for {seconds:g} s",
+    }[setting]
+    return Fault("timeout", f"{what}: send the prompt again, or raise {setting}", retryable=True)
+
+
+def unreachable(host: str, reason: str) -> Fault:
+    """The fault of a connection that could not be made, or broke before it told anything."""
+    text = f"No connection to {host} ({reason}): check that the server runs, and base_url"
+    return Fault("unreachable", text, retryable=True)
+
+
+def untrusted(host: str) -> Fault:
+    """The fault of a server whose certificate nobody vouches for."""
+    text = f"The TLS certificate of {host} is not trusted: set ca_file, or check base_url"
+    return Fault("unreachable", text)
 
 
 def _body(body: bytes) -> Json:
@@ -174,17 +211,26 @@ def _data_lines(text: str) -> list[str]:
     return [line[5:].strip() for line in text.splitlines() if line.startswith("data:")]
 
 
-def _said(body: Json) -> _Said:
+def _said(body: Json, secrets: Iterable[str]) -> _Said:
     """Message, code and type, each from the innermost place that has it."""
+    if isinstance(body, list):
+        body = body[0] if body else ""
     places = _places(body)
     message = next((text for place in places if (text := _text(place, "message", "detail"))), "")
     if not message:
         plain = [place.get("error") for place in places] + [body]
         message = next((text for text in plain if isinstance(text, str)), "")
     code = next((text for place in places if (text := _text(place, "code"))), None)
-    kind = next((text for place in places if (text := _text(place, "type"))), None)
-    known = kind if kind not in ("error", "response.failed") else None
-    return _Said(message, code, known)
+    if "encrypted content" in message and "could not be" in message:
+        code = UNREADABLE
+    # The type of an event says that it is an error, not which.
+    types = (text for place in places if (text := _text(place, "type")))
+    kind = next((text for text in types if text != "error" and "response." not in text), None)
+    return _Said(
+        None if code is None else _scrubbed(code, secrets),
+        None if kind is None else _scrubbed(kind, secrets),
+        _scrubbed(message, secrets),
+    )
 
 
 def _places(body: Json) -> list[JsonObject]:
@@ -212,18 +258,17 @@ def _kind(said: _Said, status: int | None) -> ErrorKind:
         if name in CODES and (name != "invalid_request_error" or status is None):
             return _refined(CODES[name], said)
     if status is None:
-        return _refined(_numbered(said.code), said)
+        status = _numbered(said.code)
     if status in STATUSES:
         return STATUSES[status]
     return _refined("server_error" if status >= 500 else "bad_request", said)
 
 
-def _numbered(code: str | None) -> ErrorKind:
+def _numbered(code: str | None) -> int:
     """Some gateways put the HTTP status they got into the code of an event."""
-    if code is None or not code.isdecimal() or not 400 <= int(code) < 600:
-        return "server_error"
-    status = int(code)
-    return STATUSES.get(status, "server_error" if status >= 500 else "bad_request")
+    if code is not None and len(code) == 3 and code.isdecimal() and 400 <= int(code) < 600:
+        return int(code)
+    return 500
 
 
 def _refined(kind: ErrorKind, said: _Said) -> ErrorKind:
@@ -231,13 +276,36 @@ def _refined(kind: ErrorKind, said: _Said) -> ErrorKind:
     if kind != "bad_request":
         return kind
     text = said.message.lower()
-    is_long = "context" in text and ("length" in text or "window" in text or "exceed" in text)
+    is_long = "context" in text and any(word in text for word in ("length", "window", "exceed"))
     return "context_too_long" if is_long else kind
+
+
+def _wait(*found: float | None) -> float | None:
+    return next((seconds for seconds in found if seconds is not None), None)
+
+
+def _remedy(kind: ErrorKind, wait: float | None) -> str:
+    remedy = _REMEDIES[kind]
+    return remedy if wait is None else remedy.replace("a moment", f"{math.ceil(wait)} s")
+
+
+def _request_id(headers: Mapping[str, str]) -> str | None:
+    found = next((headers[name] for name in _REQUEST_IDS if headers.get(name)), None)
+    return None if found is None else _clean(found, _MOST_CODE)
 
 
 def _sentence(what: str, said: _Said, remedy: str) -> str:
     words = _clean(said.message, _MOST_WORDS).rstrip(". ")
     return f"{what}: {words}; {remedy}" if words else f"{what}: {remedy}"
+
+
+def _scrubbed(text: str, secrets: Iterable[str]) -> str:
+    """The text without the values of headers, whole or without their first word."""
+    for secret in secrets:
+        for part in (secret, secret.rpartition(" ")[2]):
+            if len(part) >= _SHORTEST_SECRET:
+                text = text.replace(part, "[hidden]")
+    return text
 
 
 def _clean(text: str, most: int) -> str:
@@ -248,42 +316,3 @@ def _clean(text: str, most: int) -> str:
 def _code(said: _Said) -> str | None:
     name = said.code or said.type
     return None if name is None else _clean(name, _MOST_CODE)
-
-
-def _obeyed(headers: Mapping[str, str], *, retryable: bool) -> bool:
-    match headers.get("x-should-retry"):
-        case "true":
-            return True
-        case "false":
-            return False
-        case _:
-            return retryable
-
-
-def _header_wait(headers: Mapping[str, str], now: float) -> float | None:
-    milliseconds = _number(headers.get("retry-after-ms"))
-    if milliseconds is not None:
-        return milliseconds / 1000
-    given = headers.get("retry-after")
-    seconds = _number(given)
-    if seconds is not None or not given:
-        return seconds
-    try:
-        return max(0.0, parsedate_to_datetime(given).timestamp() - now)
-    except ValueError:
-        return None
-
-
-def _number(text: str | None) -> float | None:
-    if text is None or not re.fullmatch(r"\d{1,9}(\.\d{1,9})?", text.strip()):
-        return None
-    return float(text)
-
-
-def _text_wait(text: str) -> float | None:
-    found = _HINT.search(text)
-    if found is None:
-        return None
-    unit = found[2].lower()
-    scale = _UNIT_SECONDS.get(unit[:2], _UNIT_SECONDS.get(unit[:1], 1.0))
-    return float(found[1]) * (0.001 if unit.startswith("milli") else scale)

@@ -6,9 +6,8 @@ Rule 2: a byte order mark in front is dropped, and a last frame that nobody ende
 parsers lose an event over either.
 """
 
-import re
-
-_BLANK_LINE = re.compile(rb"(?>\r\n|\n|\r)(?>\r\n|\n|\r)")
+_BLANK_LINES = (b"\n\n", b"\n\r", b"\r\r")
+"""Two line ends, of which there are three kinds, in a row: one of these is in every such pair."""
 _BOM = b"\xef\xbb\xbf"
 
 
@@ -22,21 +21,21 @@ class Frames:
 
     def feed(self, data: bytes) -> bytes:
         """The frames that are complete now, up to the last one."""
-        self._pending += data
-        if not self._begun and len(self._pending) >= len(_BOM):
+        pending = self._pending
+        pending += data
+        if not self._begun and len(pending) >= len(_BOM):
             self._begun = True
-            if self._pending.startswith(_BOM):
-                del self._pending[: len(_BOM)]
-        end = 0
-        for found in _BLANK_LINE.finditer(self._pending, max(0, self._searched - 3)):
-            end = found.end()
-        complete = bytes(self._pending[:end])
-        del self._pending[:end]
-        self._searched = len(self._pending)
+            if pending.startswith(_BOM):
+                del pending[: len(_BOM)]
+        start = max(0, self._searched - 1)
+        end = 2 + max(pending.rfind(blank, start) for blank in _BLANK_LINES)
+        complete = bytes(pending[:end]) if end >= len(_BLANK_LINES[0]) else b""
+        del pending[: len(complete)]
+        self._searched = len(pending)
         return complete
 
     def end(self) -> bytes:
         """What is left, ended."""
-        rest = bytes(self._pending)
+        rest = bytes(self._pending).removeprefix(b"" if self._begun else _BOM)
         self._pending.clear()
-        return rest.removeprefix(_BOM) + b"\n\n" if rest.strip() else b""
+        return rest + b"\n\n" if rest.strip() else b""

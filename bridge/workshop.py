@@ -1,0 +1,75 @@
+"""Puts together what answers prompts: turns, tools, this machine, the models' servers.
+
+It is apart from app.py because it loads while the editor takes in the answer of session/new; the
+HTTP client and the tools take as long to load as everything before.
+"""
+
+import os
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from bridge.acp.editor import SessionEditor
+from bridge.calls import Workbench
+from bridge.config import Provider
+from bridge.errors import Fault
+from bridge.responses.events import Event
+from bridge.responses.transport import Transport
+from bridge.session import Prompt, Session
+from bridge.turn import Turn
+from tools.environment import child_environment
+from tools.local import LocalFiles
+from tools.process import LocalShell, adopt_orphans, hide_memory
+from tools.table import TOOLS
+
+
+@dataclass(frozen=True, slots=True)
+class Models:
+    """The models' servers, with the keys that the environment and the configuration give."""
+
+    transport: Transport
+    environment: Mapping[str, str]
+
+    @asynccontextmanager
+    async def stream(
+        self,
+        provider: Provider,
+        body: Mapping[str, object],
+        on_wait: Callable[[Fault, int, int, float], None],
+    ) -> AsyncGenerator[AsyncIterator[list[Event]]]:
+        """Send one request; gives its events in batches, as they arrive."""
+        endpoint = provider.endpoint(self.environment)
+        async with self.transport.stream(endpoint, body, on_wait) as batches:
+            yield batches
+
+
+@dataclass(frozen=True, slots=True)
+class Workshop:
+    """All that a turn needs beside its session and its editor."""
+
+    models: Models
+    bench: Workbench
+
+    async def answer(self, session: Session, editor: SessionEditor, prompt: Prompt) -> str:
+        """Run one prompt to its stop reason."""
+        return await Turn(session, editor, self.models, self.bench).run(prompt)
+
+
+@asynccontextmanager
+async def workshop() -> AsyncGenerator[Workshop]:
+    """The workshop of this process, until the context ends."""
+    hide_memory()
+    adopt_orphans()
+    async with Transport() as transport:
+        models = Models(transport, os.environ)
+        yield Workshop(models, Workbench(TOOLS, LocalFiles(), _shell))
+
+
+def _shell(session: Session) -> LocalShell:
+    """The shell of one session: without our secrets, with a temporary folder of its own."""
+    config = session.config
+    environment = child_environment(
+        os.environ, config.secrets(os.environ), config.key_variables(), session.scratch
+    )
+    kept = {name: os.environ[name] for name in config.sandbox.env_keep if name in os.environ}
+    return LocalShell({**environment, **kept}, session.scratch)
