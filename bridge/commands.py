@@ -47,6 +47,12 @@ def reply_to(session: Session, text: str) -> Reply | None:
     return command.run(session, (line[2] or "").strip())
 
 
+def pauses_goal(text: str) -> bool:
+    """Whether this prompt, once its turn comes, pauses the goal: rounds then stop for it."""
+    line = _LINE.fullmatch(text)
+    return line is not None and line[1] == "goal" and (line[2] or "").strip().lower() == "pause"
+
+
 def _plan(session: Session, argument: str) -> Reply:
     if argument.lower() == "off":
         return Reply(_leave_plan_mode(session))

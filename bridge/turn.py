@@ -101,6 +101,7 @@ class Turn:
             session.goal_armed
             and session.goal.status == "active"
             and session.goal.rounds < session.config.goal_rounds
+            and not any(_is_pause(waiting) for waiting in session.prompts)
         ):
             session.record(replace(session.goal, rounds=session.goal.rounds + 1))
             session.record(Noted(goals.task(session.goal)))
@@ -231,6 +232,10 @@ class Turn:
     def _on_wait(self, fault: Fault, attempt: int, most: int, seconds: float) -> None:
         when = f"trying again in {seconds:.0f} s ({attempt} of {most})"
         self.editor.notice("warning", f"{fault.message}; {when}")
+
+
+def _is_pause(prompt: Prompt) -> bool:
+    return commands.pauses_goal(plain_text(user_content(prompt.blocks)))
 
 
 class _Budget:

@@ -92,6 +92,12 @@ def test_the_script_answers_by_what_the_request_holds(body: JsonObject, expected
     assert says(answer(body)).startswith(expected)
 
 
+def test_the_script_begins_anew_with_each_prompt() -> None:
+    earlier: Any = request(SHELL, PLAN, UNREAD, READ, ("edit", "ok"))
+    later: Any = request()
+    assert says(answer({"input": earlier["input"] + later["input"]})) == "shell"
+
+
 def test_the_revised_plan_repeats_the_feedback() -> None:
     (*_, call) = answer(request(SHELL, KEEP))
     assert isinstance(call, Call)

@@ -123,8 +123,9 @@ _PART_FAMILIES: dict[str, tuple[Family, str]] = {
     "reasoning_text": ("raw", "text"),
     "summary_text": ("summary", "text"),
 }
-_STATUSES = ("completed", "cancelled", "incomplete", "failed")
-"""From the best to the worst."""
+_Status = Literal["failed", "incomplete", "cancelled", "completed"]
+_STATUSES: tuple[_Status, ...] = ("failed", "incomplete", "cancelled", "completed")
+"""From the worst to the best."""
 
 
 def parse(data: JsonObject) -> Event:
@@ -215,16 +216,14 @@ def _item(kind: type[ItemAdded] | type[ItemDone]) -> Reader:
     return read
 
 
-def _ended(name: Literal["completed", "incomplete", "failed"]) -> Reader:
+def _ended(name: _Status) -> Reader:
     """The event's name and the response's own status may differ; then the worse one counts."""
 
     def read(data: JsonObject) -> Event:
         response = data.get("response")
         given: JsonObject = response if isinstance(response, dict) else {}
         said = given.get("status")
-        for status in _STATUSES[::-1]:
-            if status in (name, said):
-                break
+        status = next(status for status in _STATUSES if status in (name, said))
         return Failure(data) if status == "failed" else Ended(status, given)
 
     return read

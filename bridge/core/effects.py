@@ -1,0 +1,111 @@
+"""What a streamed response means for the editor and the history: plain data.
+
+It must not know how any of it is found out, nor how it is shown.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from bridge.core.wire import JsonObject
+from bridge.errors import Fault
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionCall:
+    """A call the model makes."""
+
+    item: int
+    call_id: str
+    name: str
+    arguments: str
+    """As received: JSON text, or the raw input of a custom call."""
+    custom: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens as the server counted them; what it left out counts as 0."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cached_tokens: int = 0
+    reasoning_tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Say:
+    """Message text of the item with this number."""
+
+    item: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Think:
+    """Thought text of the item with this number."""
+
+    item: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Restart:
+    """The answer differs from what was shown of it: the message that follows is told anew."""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A call is to be announced; complete: its arguments are all that will come."""
+
+    call: FunctionCall
+    complete: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """The response ended by itself."""
+
+    outcome: Literal["completed", "max_tokens", "refusal", "stopped"]
+    items: tuple[JsonObject, ...]
+    """Provider items in the order in which they go back."""
+    calls: tuple[FunctionCall, ...]
+    """What is to run now, each call id once."""
+    usage: Usage | None = None
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """The response failed or broke off."""
+
+    fault: Fault
+
+
+Effect: TypeAlias = Say | Think | Restart | Call | Finished | Failed
+
+
+def joined(effects: Iterable[Effect]) -> list[Effect]:
+    """Neighbouring texts of one item as one text."""
+    result: list[Effect] = []
+    pieces: list[str] = []
+    for effect in effects:
+        last = result[-1] if result else None
+        if isinstance(effect, Say | Think) and _run_on(last, effect):
+            pieces.append(effect.text)
+            continue
+        _seal(result, pieces)
+        result.append(effect)
+        pieces = [effect.text] if isinstance(effect, Say | Think) else []
+    _seal(result, pieces)
+    return result
+
+
+def _run_on(last: Effect | None, effect: Say | Think) -> bool:
+    return isinstance(last, type(effect)) and last.item == effect.item
+
+
+def _seal(result: list[Effect], pieces: list[str]) -> None:
+    last = result[-1] if result else None
+    if len(pieces) > 1 and isinstance(last, Say | Think):
+        result[-1] = type(last)(last.item, "".join(pieces))

@@ -1,0 +1,170 @@
+"""One output item, put together from what a server streams of it.
+
+It must not know of other items, nor what of it is shown.
+
+Rule 1: an item goes back as it was closed. What a server left out of that, or never closed, is put
+together from the pieces.
+Rule 2: the arguments of a call stay as they are once they were announced as complete: what a
+person allows is what runs.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+from bridge.core.effects import FunctionCall
+from bridge.core.lane import Growing, Line
+from bridge.core.wire import Json, JsonObject
+from bridge.responses.events import Family, part_text
+
+CALLS = {"function_call": "arguments", "custom_tool_call": "input"}
+"""Types of calls, and where their arguments are."""
+THOUGHTS: tuple[Family, ...] = ("summary", "raw")
+"""Families that are shown as thoughts."""
+
+Slot: TypeAlias = tuple[Family, int]
+"""One text of an item: which family, and which part of it."""
+
+
+@dataclass(eq=False, slots=True)
+class Item:
+    """One item as far as it is known; owned by its response."""
+
+    number: int
+    """In the order of first sight, over all attempts at one response."""
+    kind: str
+    """Its type; "call" for both types of calls."""
+    index: int | None = None
+    id: str | None = None
+    first: JsonObject = field(default_factory=dict[str, Json])
+    """As it was opened."""
+    last: JsonObject | None = None
+    """As it was closed."""
+    texts: dict[Slot, Growing] = field(default_factory=dict[Slot, Growing])
+    thought: Family | None = None
+    """The family its thoughts are shown from: servers may send both."""
+    line: Line | None = None
+    """Where its text is shown."""
+    type: str = "function_call"
+    """Of a call."""
+    call_id: str = ""
+    name: str = ""
+    arguments: Growing = field(default_factory=Growing)
+    replaceable: bool = False
+    """The arguments came with the opening; streamed ones take their place."""
+    announced: Literal["", "early", "complete"] = ""
+
+    def text(self, slot: Slot) -> str:
+        """All that is known of one text."""
+        known = self.texts.get(slot)
+        return "" if known is None else known.whole()
+
+    def describe(self, given: JsonObject) -> None:
+        """Take over what a whole item says of its call."""
+        if self.kind == "call":
+            self.type = text_of(given, "type")
+            self.call_id = call_id_of(given) or self.call_id
+            self.name = text_of(given, "name") or self.name
+            self.set_arguments(text_of(given, CALLS[self.type]))
+
+    def set_arguments(self, text: str) -> None:
+        """Take these as all the arguments; some servers send none where they should be."""
+        if text and self.announced != "complete":
+            self.arguments.set(text)
+
+    def call(self) -> FunctionCall | None:
+        """The call this is; None for other items and as long as it cannot be named."""
+        if self.kind != "call" or not self.call_id or not self.name:
+            return None
+        custom = self.type == "custom_tool_call"
+        return FunctionCall(self.number, self.call_id, self.name, self.arguments.whole(), custom)
+
+    def final(self) -> Iterator[JsonObject]:
+        """The item as it goes back to the server; nothing if it says nothing."""
+        match self.kind:
+            case "call":
+                if self.call() is not None:
+                    named = {"type": self.type, "call_id": self.call_id, "name": self.name}
+                    yield {**self._given(), **named, CALLS[self.type]: self.arguments.whole()}
+            case "message":
+                if self.last is not None and said_in(self.last):
+                    yield self.last
+                elif self.texts:
+                    more = {"type": "message", "role": "assistant", "content": self._content()}
+                    yield {**self._given(), **more}
+            case "reasoning":
+                whole = self.last or {}
+                if said_in(whole) or whole.get("encrypted_content") or not self.texts:
+                    yield from [] if self.last is None else [whole]
+                else:
+                    yield {**self._given(), "type": "reasoning", **self._reasoned()}
+            case _:
+                yield from [] if self.last is None else [self.last]
+
+    def _given(self) -> JsonObject:
+        """What the server sent of the item itself; the status of an open item is out of date."""
+        if self.last is not None:
+            return self.last
+        return {key: value for key, value in self.first.items() if key != "status"}
+
+    def _content(self) -> list[Json]:
+        parts: list[Json] = []
+        for (family, _), text in self._sorted():
+            if family == "refusal":
+                parts.append({"type": "refusal", "refusal": text.whole()})
+            else:
+                parts.append({"type": "output_text", "text": text.whole()})
+        return parts
+
+    def _reasoned(self) -> JsonObject:
+        texts = self._sorted()
+        summary = [text.whole() for (family, _), text in texts if family == "summary"]
+        raw = [text.whole() for (family, _), text in texts if family == "raw"]
+        return {
+            "summary": [{"type": "summary_text", "text": text} for text in summary],
+            **({"content": [{"type": "reasoning_text", "text": text} for text in raw]} if raw else {}),
+        }
+
+    def _sorted(self) -> list[tuple[Slot, Growing]]:
+        return sorted(self.texts.items(), key=lambda slot: slot[0][1])
+
+
+def kind_of(given: JsonObject) -> str:
+    """The kind of a whole item."""
+    kind = text_of(given, "type")
+    return "call" if kind in CALLS else kind
+
+
+def call_id_of(given: JsonObject) -> str:
+    """What a call is known by; some servers name only the item."""
+    return text_of(given, "call_id") or text_of(given, "id")
+
+
+def texts_of(given: JsonObject) -> Iterator[tuple[Slot, str]]:
+    """The texts of a whole item, in order."""
+    for part, content in enumerate(list_of(given, "summary")):
+        found = part_text(content)
+        if found is not None:
+            yield ("summary", part), found[1]
+    is_thought = given.get("type") == "reasoning"
+    for part, content in enumerate(list_of(given, "content")):
+        found = part_text(content)
+        if found is not None:
+            yield ("raw" if is_thought else found[0], part), found[1]
+
+
+def said_in(given: JsonObject) -> str:
+    """All the text of a whole item."""
+    return "".join(text for _, text in texts_of(given))
+
+
+def list_of(given: JsonObject, name: str) -> list[Json]:
+    """The list under a name, or an empty one."""
+    value = given.get(name)
+    return value if isinstance(value, list) else []
+
+
+def text_of(given: JsonObject, name: str) -> str:
+    """The text under a name, or an empty one."""
+    value = given.get(name)
+    return value if isinstance(value, str) else ""

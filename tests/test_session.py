@@ -1,0 +1,142 @@
+"""One session: its records applied again give the same session."""
+
+from pathlib import Path
+
+import anyio
+import pytest
+
+from bridge.config import load
+from bridge.core.policy import Grant
+from bridge.core.records import (
+    Announced,
+    GoalChanged,
+    Item,
+    Opened,
+    Prompted,
+    Record,
+    Responded,
+    SaidText,
+    SawFile,
+    Switched,
+    Titled,
+    Told,
+)
+from bridge.session import Prompt, Session
+from bridge.store import Store
+from tools.base import Access, Card
+
+CONFIG = """
+default_model = "a"
+[providers.p]
+base_url = "http://127.0.0.1:9/v1"
+[models.a]
+provider = "p"
+efforts = ["low", "high"]
+effort = "low"
+[models.b]
+provider = "p"
+model = "wire-b"
+replay = "verbatim"
+"""
+
+
+def session(folder: Path, name: str = "s1", *, model: str = "a") -> Session:
+    file = folder / "config.toml"
+    file.write_text(CONFIG, encoding="utf-8")
+    opened = Opened(name, str(folder), "t", "plan", model, "low", "ask")
+    return Session(load(str(file), {}), opened, Store(folder / "state").create(opened))
+
+
+def responded(number: int, *seen: SaidText | Announced, items: tuple[Item, ...] = ()) -> Responded:
+    return Responded(number, "p/a", seen, items)
+
+
+def test_a_restored_session_goes_on_where_it_was(tmp_path: Path) -> None:
+    one = session(tmp_path)
+    call = Announced(one.card_id("c"), "c", "read", "{}", Card("Read"))
+    twice = Announced(one.card_id("c"), "c", "read", "{}", Card("Read"))
+    number = one.next_response()
+    records: list[Record] = [
+        Prompted(one.next_prompt(), (), ({"type": "input_text", "text": "Hi"},), "t"),
+        responded(number, SaidText("message", "m1.0", "x"), call, twice),
+        Told(one.next_told(), "note"),
+        Titled("A title", "t"),
+        Switched("mode", "default"),
+        Switched("model", "b"),
+        Switched("effort", "high"),
+        Switched("permission", "danger-full-access"),
+        SawFile({"path": "/w/a"}),
+        GoalChanged("Ship", rounds=2),
+    ]
+    for record in records:
+        one.record(record)
+    one.close()
+    stored, journal = Store(tmp_path / "state").load("s1")
+    other = session(tmp_path, "s2")
+    other.restore(stored)
+    for restored in (one, other):
+        assert (restored.title, restored.mode, restored.model_key) == ("A title", "default", "b")
+        assert (restored.effort, restored.permission) == ("high", "danger-full-access")
+        assert restored.goal == GoalChanged("Ship", rounds=2)
+        assert restored.next_prompt() == 2
+        assert restored.next_told() == "n2"
+        assert restored.next_response() == 2
+        assert restored.card_id("c") == "c#3"
+        assert restored.card_id("d") == "d"
+        assert restored.dialect.maker == "p/wire-b"
+        assert restored.dialect.replay == "verbatim"
+    assert not other.goal_armed
+    journal.close()
+
+
+def test_an_id_that_looks_like_a_repeated_one_is_its_own(tmp_path: Path) -> None:
+    one = session(tmp_path)
+    one.record(responded(1, Announced("c#9", "c#9", "read", "{}", Card("Read"))))
+    assert one.card_id("c#9") == "c#9#2"
+    assert one.card_id("c") == "c"
+
+
+def test_a_model_that_is_no_longer_configured_gives_way_to_the_default(tmp_path: Path) -> None:
+    assert session(tmp_path, model="gone").model_key == "a"
+    one = session(tmp_path)
+    one.record(Switched("model", "b"))
+    one.record(Switched("model", "gone"))
+    assert (one.model_key, one.effort) == ("a", "low")
+
+
+def test_the_scratch_folder_lives_as_long_as_the_session(tmp_path: Path) -> None:
+    one = session(tmp_path)
+    folder = Path(one.scratch)
+    assert one.roots == (str(tmp_path.resolve()), str(folder))
+    (folder / "x").write_text("x")
+    assert one.scratch == str(folder)
+    one.close()
+    assert not folder.exists()
+    session(tmp_path).close()
+
+
+def test_a_mode_in_force_is_no_change(tmp_path: Path) -> None:
+    one = session(tmp_path)
+    assert not one.switch("plan")
+    assert one.switch("default")
+    assert one.mode == "default"
+
+
+def test_what_was_granted_holds_for_this_session(tmp_path: Path) -> None:
+    one, access = session(tmp_path), Access("run", "make")
+    assert not one.granted(access)
+    one.grants.add(Grant("run", "make"))
+    assert one.granted(access)
+    assert not session(tmp_path, "s2").granted(access)
+
+
+@pytest.mark.anyio
+async def test_cancel_reaches_the_running_prompt_and_all_that_wait(tmp_path: Path) -> None:
+    one = session(tmp_path)
+    one.cancel()
+    one.prompts += [Prompt(()), Prompt(())]
+    one.cancel()
+    for prompt in one.prompts:
+        with prompt.scope:
+            await anyio.sleep_forever()
+        assert prompt.scope.cancelled_caught
