@@ -10,6 +10,7 @@ goes to stderr, and no child can read or write the protocol's bytes.
 Rule 3: the end is quick and silent. A fault that ends the program is one line on stderr.
 """
 
+import gc
 import os
 import sys
 
@@ -82,6 +83,8 @@ def _serve(config: str | None) -> int:
     received, hello = _greet(stdin, stdout)
     if not received and hello is None:
         return 0
+    # Loading makes many objects and no garbage; app.py switches the collector on again.
+    gc.disable()
     from bridge.app import serve  # noqa: PLC0415 (the program behind the first answer)
 
     return serve(config, stdin, stdout, received, hello)  # pyright: ignore[reportArgumentType] (JSON)

@@ -4,6 +4,7 @@ Rule 1: what the first answers do not need is behind workshop.py: turns, tools, 
 loads while the editor takes in the answer of session/new.
 """
 
+import gc
 import os
 import signal
 from contextlib import AsyncExitStack
@@ -134,6 +135,8 @@ class Answers:
             if self._workshop is None:
                 module = await run_sync(import_module, "bridge.workshop")
                 self._workshop = await self._opened.enter_async_context(module.workshop())
+                gc.freeze()
+                gc.enable()
 
     async def answer(self, session: Session, editor: SessionEditor, prompt: Prompt) -> str:
         """Run one prompt to its stop reason."""

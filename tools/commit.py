@@ -13,8 +13,9 @@ import errno
 import os
 import secrets
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import TypeAlias
 
 from tools.base import StaleFile
@@ -38,8 +39,7 @@ _NO_REPLACE = frozenset({errno.EACCES, errno.EPERM, errno.EROFS, errno.EBUSY, er
 _ORDINARY = frozenset({"security.selinux"})
 """Extended attributes that a new file gets by itself."""
 
-_attributes: Callable[[str], list[str]] = getattr(os, "listxattr", lambda path: [])
-_reserve: Callable[[int, int, int], None] = getattr(os, "posix_fallocate", lambda *_: None)
+_attributes: Callable[[str], list[str]] = getattr(os, "listxattr", lambda _path: list[str]())
 
 
 def replace(path: str, data: bytes, expected: Stamp, swap: Swap) -> Stamp:
@@ -60,7 +60,7 @@ def replace(path: str, data: bytes, expected: Stamp, swap: Swap) -> Stamp:
 
 def create(path: str, data: bytes) -> Stamp:
     """Make a new file and its folders; FileExistsError if something is there."""
-    os.makedirs(os.path.dirname(path), exist_ok=True)
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
     with _temporary(path, 0o666) as (descriptor, name):
         _fill(descriptor, data)
         os.fsync(descriptor)
@@ -70,7 +70,7 @@ def create(path: str, data: bytes) -> Stamp:
             if error.errno not in _NO_LINK:
                 raise
             return _create_directly(path, data)
-        os.unlink(name)
+        name.unlink()
         return _kept(path, descriptor, data)
 
 
@@ -80,14 +80,14 @@ def _swap_in(path: str, data: bytes, status: os.stat_result, expected: Stamp, sw
         _resemble(descriptor, status)
         os.fsync(descriptor)
         try:
-            swap(name, path)
+            swap(str(name), path)
         except OSError as error:
             if error.errno not in _NO_SWAP:
                 raise
             _demand(scan(path, _ignore), expected)
-            os.replace(name, path)
+            name.replace(path)
         else:
-            _verify(name, path, os.fstat(descriptor), expected, swap)
+            _verify(str(name), path, os.fstat(descriptor), expected, swap)
         return _kept(path, descriptor, data)
 
 
@@ -118,11 +118,12 @@ def _write_in_place(path: str, data: bytes, expected: Stamp) -> Stamp:
 
 def _reserve_room(descriptor: int, size: int) -> None:
     """Fail now rather than when half of the old bytes are gone."""
-    try:
-        _reserve(descriptor, 0, max(size, 1))
-    except OSError as error:
-        if error.errno not in _NO_RESERVE:
-            raise
+    if hasattr(os, "posix_fallocate"):
+        try:
+            os.posix_fallocate(descriptor, 0, max(size, 1))
+        except OSError as error:
+            if error.errno not in _NO_RESERVE:
+                raise
 
 
 def _overwrite(descriptor: int, data: bytes) -> None:
@@ -139,23 +140,22 @@ def _create_directly(path: str, data: bytes) -> Stamp:
         os.fsync(descriptor)
         return _kept(path, descriptor, data)
     except OSError:
-        os.unlink(path)
+        Path(path).unlink()
         raise
     finally:
         os.close(descriptor)
 
 
 @contextmanager
-def _temporary(path: str, mode: int) -> Iterator[tuple[int, str]]:
+def _temporary(path: str, mode: int) -> Generator[tuple[int, Path], None, None]:
     """A new file beside the path, open for writing; its name is free again afterwards."""
-    name = os.path.join(os.path.dirname(path), f".responses-acp-{secrets.token_hex(8)}")
+    name = Path(path).with_name(f".responses-acp-{secrets.token_hex(8)}")
     descriptor = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
     try:
         yield descriptor, name
     finally:
         os.close(descriptor)
-        with suppress(FileNotFoundError):
-            os.unlink(name)
+        name.unlink(missing_ok=True)
 
 
 def _resemble(descriptor: int, status: os.stat_result) -> None:
@@ -169,7 +169,7 @@ def _resemble(descriptor: int, status: os.stat_result) -> None:
 def _kept(path: str, descriptor: int, data: bytes) -> Stamp:
     """The state of a file that is in its place; its folder is made durable, where it can be."""
     with suppress(OSError):
-        folder = os.open(os.path.dirname(path), os.O_RDONLY)
+        folder = os.open(Path(path).parent, os.O_RDONLY)
         try:
             os.fsync(folder)
         finally:

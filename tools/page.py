@@ -24,7 +24,7 @@ _MOST_OF_LINE = 4 * _MOST_CHARACTERS + len(BOM) + 4
 """Bytes of a line that are certain to hold more characters than are shown."""
 
 
-class NotText(ValueError):  # noqa: N818 (the name says what the file is)
+class NotText(ValueError):
     """The bytes hold a NUL."""
 
 

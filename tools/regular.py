@@ -6,7 +6,7 @@ Rule 2: as many bytes are read as the file had when it was opened, so that a gro
 
 import os
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 
 from tools.base import Bytes, FileTooLarge, NotRegular
@@ -31,7 +31,9 @@ _KINDS = {
 
 
 @contextmanager
-def opened(path: str, flags: int = os.O_RDONLY) -> Iterator[tuple[int, os.stat_result]]:
+def opened(
+    path: str, flags: int = os.O_RDONLY
+) -> Generator[tuple[int, os.stat_result], None, None]:
     """A descriptor of the regular file at a resolved path, and its status."""
     _demand_regular(os.lstat(path))
     descriptor = os.open(path, flags | _FLAGS)

@@ -48,7 +48,7 @@ def initialize(params: object) -> dict[str, object]:
             {
                 "id": AUTH_METHOD,
                 "name": "Configured API key",
-                "description": "The key comes from the environment variable, file or command that "
+                "description": "The key comes from the environment variable or file that "
                 "config.toml names for the provider (OPENAI_API_KEY if there is no config.toml).",
             }
         ],

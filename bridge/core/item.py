@@ -8,7 +8,7 @@ Rule 2: the arguments of a call stay as they are once they were announced as com
 person allows is what runs.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
@@ -59,13 +59,19 @@ class Item:
         known = self.texts.get(slot)
         return "" if known is None else known.whole()
 
+    def said(self) -> str:
+        """All the text of it that is known."""
+        return "".join(text.whole() for text in self.texts.values())
+
     def describe(self, given: JsonObject) -> None:
         """Take over what a whole item says of its call."""
-        if self.kind == "call":
-            self.type = text_of(given, "type")
+        if self.kind != "call":
+            return
+        self.type = text_of(given, "type")
+        self.set_arguments(text_of(given, CALLS[self.type]))
+        if not self.announced:
             self.call_id = call_id_of(given) or self.call_id
             self.name = text_of(given, "name") or self.name
-            self.set_arguments(text_of(given, CALLS[self.type]))
 
     def set_arguments(self, text: str) -> None:
         """Take these as all the arguments; some servers send none where they should be."""
@@ -122,7 +128,11 @@ class Item:
         raw = [text.whole() for (family, _), text in texts if family == "raw"]
         return {
             "summary": [{"type": "summary_text", "text": text} for text in summary],
-            **({"content": [{"type": "reasoning_text", "text": text} for text in raw]} if raw else {}),
+            **(
+                {"content": [{"type": "reasoning_text", "text": text} for text in raw]}
+                if raw
+                else {}
+            ),
         }
 
     def _sorted(self) -> list[tuple[Slot, Growing]]:
@@ -141,16 +151,22 @@ def call_id_of(given: JsonObject) -> str:
 
 
 def texts_of(given: JsonObject) -> Iterator[tuple[Slot, str]]:
-    """The texts of a whole item, in order."""
-    for part, content in enumerate(list_of(given, "summary")):
+    """The texts of a whole message or reasoning, in order."""
+    kind = given.get("type")
+    if kind == "reasoning":
+        yield from _parts(given, "summary", lambda _: "summary")
+        yield from _parts(given, "content", lambda _: "raw")
+    elif kind == "message":
+        yield from _parts(given, "content", lambda family: "text" if family in THOUGHTS else family)
+
+
+def _parts(
+    given: JsonObject, name: str, slot_family: Callable[[Family], Family]
+) -> Iterator[tuple[Slot, str]]:
+    for part, content in enumerate(list_of(given, name)):
         found = part_text(content)
         if found is not None:
-            yield ("summary", part), found[1]
-    is_thought = given.get("type") == "reasoning"
-    for part, content in enumerate(list_of(given, "content")):
-        found = part_text(content)
-        if found is not None:
-            yield ("raw" if is_thought else found[0], part), found[1]
+            yield (slot_family(found[0]), part), found[1]
 
 
 def said_in(given: JsonObject) -> str:

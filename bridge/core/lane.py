@@ -38,6 +38,8 @@ class Line:
     text: Growing = field(default_factory=Growing)
     repeated: int | None = None
     """How much of it the new attempt has said so far; None: it is the new attempt's own by now."""
+    follows: bool = False
+    """Another text of its kind was shown before it."""
 
     def repeat(self, text: str) -> str | None:
         """What of the attempt's next piece was not shown yet; None if the piece differs."""
@@ -73,23 +75,17 @@ class Lane:
             text.set(line.text.whole())
             self._lines.append(Line(line.number, text, 0))
 
-    @property
-    def is_empty(self) -> bool:
-        """Nothing of this kind stands before the person."""
-        return not self._lines
-
     def begin(self, number: int) -> Line:
         """The line for the attempt's next text: an earlier one as long as there is one."""
         if self._begun == len(self._lines):
-            self._lines.append(Line(number))
+            self._lines.append(Line(number, follows=bool(self._lines)))
         self._begun += 1
         return self._lines[self._begun - 1]
 
-    def anew(self, line: Line, number: int, text: str) -> Line:
+    def anew(self, line: Line, number: int) -> Line:
         """A line of its own for a text that differs; the earlier one and all after it are void."""
         before = self._lines[: self._lines.index(line)] if line in self._lines else self._lines
-        fresh = Line(number)
-        fresh.text.set(text)
+        fresh = Line(number, follows=True)
         self._lines = [*before, fresh]
         self._begun = len(self._lines)
         return fresh
