@@ -171,7 +171,7 @@ def _check_credentials(agent: Agent) -> None:
 
 
 def _new(agent: Agent, params: schema.NewSessionParams) -> Answered:
-    cwd = _existing(params.cwd)
+    cwd = _workspace(params)
     config = agent.load_config()
     model = config.models[config.default_model]
     opened = Opened(
@@ -200,7 +200,7 @@ def _load(agent: Agent, params: schema.LoadSessionParams) -> Answered:
         raise EditorError(
             INVALID_PARAMS, "the session is loaded already", {"sessionId": params.session_id}
         )
-    cwd = _existing(params.cwd)
+    cwd = _workspace(params)
     config = agent.load_config()
     records, journal = agent.store.load(params.session_id)
     opened = records[0]
@@ -260,12 +260,17 @@ def _state(session: Session) -> dict[str, object]:
     return {"modes": options.modes(session), "configOptions": options.all_options(session)}
 
 
-def _existing(cwd: str) -> str:
-    if not Path(cwd).is_dir():
+def _workspace(params: schema.NewSessionParams | schema.LoadSessionParams) -> str:
+    """The session's folder; EditorError for one that cannot be worked in."""
+    if params.additional_directories:
+        raise EditorError(
+            INVALID_PARAMS, "additionalDirectories: not supported; open each folder by itself"
+        )
+    if not Path(params.cwd).is_dir():
         raise EditorError(
             INVALID_PARAMS, "cwd: there is no such folder on this machine; open an existing one"
         )
-    return os.path.normpath(cwd)
+    return os.path.normpath(params.cwd)
 
 
 def _keep_servers(session: Session, servers: list[schema.McpServer]) -> None:

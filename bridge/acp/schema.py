@@ -294,6 +294,7 @@ class NewSessionParams(Params):
 
     cwd: AbsolutePath
     mcp_servers: OrEmpty[McpServer] = []
+    additional_directories: OrEmpty[str] = []
 
 
 class SessionParams(Params):
@@ -307,6 +308,7 @@ class LoadSessionParams(SessionParams):
 
     cwd: AbsolutePath
     mcp_servers: OrEmpty[McpServer] = []
+    additional_directories: OrEmpty[str] = []
 
 
 class ListSessionsParams(Params):

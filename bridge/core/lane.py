@@ -7,6 +7,7 @@ Rule 2: what was shown is not shown again; what differs is shown whole, as a tex
 """
 
 from dataclasses import dataclass, field
+from itertools import count
 
 
 @dataclass(eq=False, slots=True)
@@ -24,6 +25,9 @@ class Growing:
         if len(self.pieces) != 1:
             self.pieces = ["".join(self.pieces)]
         return self.pieces[0]
+
+    def copy(self) -> "Growing":
+        return Growing([self.whole()], self.length)
 
     def set(self, text: str) -> None:
         self.pieces, self.length = [text], len(text)
@@ -67,13 +71,15 @@ class Line:
 class Lane:
     """All texts of one kind; owned by one attempt, which may follow an earlier one."""
 
-    def __init__(self, earlier: "Lane | None" = None) -> None:
+    def __init__(self) -> None:
         self._lines: list[Line] = []
         self._begun = 0
-        for line in [] if earlier is None else earlier._lines:
-            text = Growing()
-            text.set(line.text.whole())
-            self._lines.append(Line(line.number, text, 0))
+
+    def next_attempt(self) -> "Lane":
+        """A lane for another attempt, which has all of this one before it and nothing said."""
+        lane = Lane()
+        lane._lines = [Line(line.number, line.text.copy(), 0) for line in self._lines]
+        return lane
 
     def begin(self, number: int) -> Line:
         """The line for the attempt's next text: an earlier one as long as there is one."""
@@ -89,3 +95,19 @@ class Lane:
         self._lines = [*before, fresh]
         self._begun = len(self._lines)
         return fresh
+
+
+class Stage:
+    """All of one answer that stands before the person, and the numbers of its items."""
+
+    def __init__(self) -> None:
+        self.messages = Lane()
+        self.thoughts = Lane()
+        self.numbers = count()
+
+    def next_attempt(self) -> "Stage":
+        """The stage for another attempt at the same answer."""
+        stage = Stage()
+        stage.messages, stage.thoughts = self.messages.next_attempt(), self.thoughts.next_attempt()
+        stage.numbers = self.numbers
+        return stage

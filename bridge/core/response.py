@@ -37,7 +37,7 @@ from bridge.core.item import (
     text_of,
     texts_of,
 )
-from bridge.core.lane import Growing, Lane, Line
+from bridge.core.lane import Growing, Line, Stage
 from bridge.core.wire import Json, JsonObject
 from bridge.errors import Fault
 from bridge.responses.events import (
@@ -100,9 +100,8 @@ class Response:
         self._known: dict[tuple[int | str | None, str], Item] = {}
         """By index or id, and kind: servers give an item of each kind the same index or id."""
         self._call_ids: dict[str, Item] = {}
-        self._next_number = 0 if shown is None else shown._next_number
-        earlier = {} if shown is None else shown._lanes
-        self._lanes = {kind: Lane(earlier.get(kind)) for kind in (Say, Think)}
+        self.stage = Stage() if shown is None else shown.stage.next_attempt()
+        self._lanes = {Say: self.stage.messages, Think: self.stage.thoughts}
         self._restarted = False
 
     def feed(self, event: Event) -> list[Effect]:
@@ -179,13 +178,9 @@ class Response:
         return found or self._new(kind)
 
     def _new(self, kind: str) -> Item:
-        item = Item(self._number(), kind)
+        item = Item(next(self.stage.numbers), kind)
         self._items.append(item)
         return item
-
-    def _number(self) -> int:
-        self._next_number += 1
-        return self._next_number - 1
 
     def _bind(self, item: Item, key: Key, call_id: str) -> None:
         if key.index is not None:
@@ -269,7 +264,7 @@ class Response:
         if kind is Say and not self._restarted:
             self._restarted = True
             effects.append(Restart())
-        item.line = self._lanes[kind].anew(line, self._number())
+        item.line = self._lanes[kind].anew(line, next(self.stage.numbers))
         return effects + self._grow(item.line, kind, text)
 
     def _settle(self, item: Item) -> list[Effect]:

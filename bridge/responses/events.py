@@ -222,7 +222,7 @@ def _ended(name: _Status) -> Reader:
     def read(data: JsonObject) -> Event:
         response = data.get("response")
         given: JsonObject = response if isinstance(response, dict) else {}
-        said = given.get("status")
+        said: object = given.get("status")
         status = next(status for status in _STATUSES if status in (name, said))
         return Failure(data) if status == "failed" else Ended(status, given)
 
