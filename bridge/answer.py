@@ -6,18 +6,19 @@ Rule 3: nothing here waits, so that a cancelled turn can still put everything in
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from bridge.acp.editor import SessionEditor
 from bridge.core import updates
+from bridge.core.effects import Call, Effect, FunctionCall, Restart, Say, Think, Usage
 from bridge.core.records import Announced, Responded, Returned, SaidText
-from bridge.core.response import Call, Effect, FunctionCall, Say, Think, Usage
 from bridge.core.wire import JsonObject
 from bridge.session import Session
 from tools.base import Bound, Card, Place, Tool
 
+_RESTART = "\n\nThe answer broke off and starts again:\n\n"
 _EARLY_PATH = re.compile(r'"file_path"\s*:\s*"((?:[^"\\]|\\.)*)"')
 
 
@@ -38,8 +39,13 @@ class Answer:
         self._tools = tools
         self._number = session.next_response()
         self._seen: list[_Text | str] = []
+        """What was shown, in order: texts, and the card ids of calls."""
         self._texts: dict[str, _Text] = {}
+        self._cards: dict[str, Announced] = {}
         self._announced: dict[str, tuple[FunctionCall, Announced]] = {}
+        """The calls of the attempt that runs, by their own ids."""
+        self._broken_off: list[Returned] = []
+        self._restarts = 0
         self.visible = False
         """Message text was shown or a call announced."""
 
@@ -52,6 +58,9 @@ class Answer:
                     self._say("message", f"m{self._number}.{item}", text)
                 case Think(item=item, text=text):
                     self._say("thought", f"t{self._number}.{item}", text)
+                case Restart():
+                    self._restarts += 1
+                    self._say("message", f"r{self._number}.{self._restarts}", _RESTART)
                 case Call(call=call):
                     self.visible = True
                     self._announce(call, complete=effect.complete)
@@ -65,7 +74,7 @@ class Answer:
     def record(self, items: tuple[JsonObject, ...], usage: Usage | None = None) -> None:
         """Write the answer down; without items it leaves no trace in the history."""
         seen = tuple(
-            self._announced[one][1]
+            self._cards[one]
             if isinstance(one, str)
             else SaidText(one.said.role, one.said.message, "".join(one.pieces))
             for one in self._seen
@@ -73,15 +82,25 @@ class Answer:
         used = None if usage is None else usage.input_tokens + usage.output_tokens
         maker = self._session.dialect.maker
         self._session.record(Responded(self._number, maker, seen, items, used))
+        for returned in self._broken_off:
+            self._session.record(returned)
 
     def close(self, reason: str, *, but: Iterable[FunctionCall] = ()) -> None:
         """End every announced call that will not run."""
-        running = {call.call_id for call in but}
+        for returned in self._ended(reason, {call.call_id for call in but}):
+            self._session.record(returned)
+
+    def break_off(self, reason: str) -> None:
+        """End the calls of an attempt that failed; another one follows."""
+        self._broken_off += self._ended(reason, set())
+        self._announced.clear()
+
+    def _ended(self, reason: str, running: set[str]) -> Iterator[Returned]:
         for call_id, (call, announced) in self._announced.items():
             if call_id not in running:
                 returned = Returned(announced.card_id, call_id, call.custom, reason, ok=False)
-                self._session.record(returned)
                 self._editor.update(ending(returned, announced, self._editor))
+                yield returned
 
     def _say(self, role: Any, message: str, text: str) -> None:
         known = self._texts.get(message)
@@ -98,9 +117,10 @@ class Answer:
         arguments = call.arguments if complete else ""
         announced = Announced(card_id, call.call_id, call.name, arguments, card)
         self._announced[call.call_id] = call, announced
+        self._cards[card_id] = announced
         show = updates.announcement if known is None else updates.renewal
         if known is None:
-            self._seen.append(call.call_id)
+            self._seen.append(card_id)
         can, cwd = self._editor.can, self._session.cwd
         self._editor.update(show(announced, cwd=cwd, terminal=can.terminal_output))
 

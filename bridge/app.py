@@ -38,14 +38,13 @@ def serve(
 
     received: bytes read already. hello: the params of an `initialize` answered already.
     """
-    anyio.run(_serve, config, Stdio(stdin, stdout), received, hello)
+    anyio.run(run, config, Stdio(stdin, stdout), received, hello)
     return 0
 
 
-async def _serve(
-    config: str | None, stdio: Stdio, received: bytes, hello: JsonObject | None
-) -> None:
-    folder = _state_folder()
+async def run(config: str | None, stdio: Stdio, received: bytes, hello: JsonObject | None) -> None:
+    """The agent, from its first message to its last."""
+    folder = state_folder()
     log.start(folder)
     peer = Peer(initialized=hello is not None)
     answers = Answers()
@@ -144,7 +143,7 @@ class Answers:
         return await self._workshop.answer(session, editor, prompt)
 
 
-def _state_folder() -> Path | None:
+def state_folder() -> Path | None:
     """Where sessions and the log live; None where the user has no such place."""
     from platformdirs import user_state_path  # noqa: PLC0415 (not needed for initialize)
 

@@ -21,13 +21,15 @@ from bridge.calls import Calls, Workbench
 from bridge.config import Provider
 from bridge.core import goal as goals
 from bridge.core import updates
+from bridge.core.effects import Effect, Failed, Finished, joined
 from bridge.core.history import plain_text, user_content
 from bridge.core.records import Forgotten, Noted, Prompted, Titled, Told
-from bridge.core.response import Effect, Failed, Finished, Response, joined
-from bridge.errors import BridgeError, Fault, ModelError, model_error
+from bridge.core.response import Response
+from bridge.errors import BridgeError, Fault, ModelError
 from bridge.options import all_options
 from bridge.responses import request
 from bridge.responses.events import Event
+from bridge.responses.faults import Broken, truncated
 from bridge.session import Prompt, Session, now
 from tools.base import GoalReport, PlanApproved, Signal
 
@@ -46,6 +48,10 @@ _UNPRINTABLE = re.compile(
 )
 
 
+OnWait = Callable[[Fault, int, int, float], None]
+"""Told of a wait before another attempt: why, which attempt failed, of how many, seconds."""
+
+
 class ModelPort(Protocol):
     """The model's server, reached for one request."""
 
@@ -53,9 +59,13 @@ class ModelPort(Protocol):
         self,
         provider: Provider,
         body: Mapping[str, object],
-        on_wait: Callable[[Fault, int, int, float], None],
+        on_wait: OnWait,
+        after: Broken | None,
     ) -> AbstractAsyncContextManager[AsyncIterator[list[Event]]]:
-        """Send the request; gives the events in batches, as they arrive. Raises BridgeError."""
+        """Send the request; gives the events in batches, as they arrive. Raises BridgeError.
+
+        after: the attempt before, where something of it was shown.
+        """
         ...
 
 
@@ -130,12 +140,12 @@ class Turn:
 
     async def _answer(self) -> tuple[Answer, Finished]:
         """One request and its streamed answer, shown and recorded."""
-        session = self.session
-        answer, response = Answer(session, self.editor, self.bench.tools), Response()
+        answer = Answer(self.session, self.editor, self.bench.tools)
+        attempts = [Response()]
         try:
-            finished = await self._stream(answer, response)
+            finished = await self._attempted(answer, attempts)
         except anyio.get_cancelled_exc_class():
-            answer.record(response.kept())
+            answer.record(attempts[-1].kept())
             answer.close(_STOPPED)
             raise
         except BridgeError:
@@ -148,17 +158,47 @@ class Turn:
         self._show_usage(finished)
         return answer, finished
 
-    async def _stream(self, answer: Answer, response: Response) -> Finished:
-        """Show the answer as it comes; ModelError if it fails."""
+    async def _attempted(self, answer: Answer, attempts: list[Response]) -> Finished:
+        """Ask until an answer ends well, each attempt going on from what the last one showed.
+
+        The transport counts the attempts against one limit, waits, and raises when that is
+        reached. An answer of nothing but thoughts is asked for once more.
+        """
+        after: Broken | None = None
+        waits = repeats = 0
+
+        def on_wait(fault: Fault, attempt: int, most: int, seconds: float) -> None:
+            nonlocal waits
+            waits += 1
+            self._show_wait(fault, attempt, most, seconds)
+
+        while True:
+            ended = await self._stream(answer, attempts[-1], on_wait, after)
+            if isinstance(ended, Failed):
+                answer.break_off(_BROKEN_OFF)
+                after = Broken(ended.fault, waits + 1)
+            elif ended.outcome != "completed" or answer.visible or repeats:
+                return ended
+            else:
+                repeats, after = 1, None
+            attempts.append(Response(attempts[-1]))
+
+    async def _stream(
+        self, answer: Answer, response: Response, on_wait: OnWait, after: Broken | None
+    ) -> Finished | Failed:
+        """Show one attempt as it comes; ModelError where none can be made."""
         session = self.session
         provider = session.config.providers[session.model.provider]
-        async with self.model.stream(provider, self._body(), self._on_wait) as batches:
-            async for batch in batches:
-                effects = joined(effect for event in batch for effect in response.feed(event))
-                answer.show(effects)
-                if response.over:
-                    return _end(effects)
-                await self.editor.room()
+        async with self.model.stream(provider, self._body(), on_wait, after) as batches:
+            try:
+                async for batch in batches:
+                    effects = joined(effect for event in batch for effect in response.feed(event))
+                    answer.show(effects)
+                    if response.over:
+                        return _end(effects)
+                    await self.editor.room()
+            except ModelError as error:
+                return Failed(error.fault)
         effects = response.end()
         answer.show(effects)
         return _end(effects)
@@ -229,7 +269,7 @@ class Turn:
         self.session.record(told)
         self.editor.text("message", told.message, text)
 
-    def _on_wait(self, fault: Fault, attempt: int, most: int, seconds: float) -> None:
+    def _show_wait(self, fault: Fault, attempt: int, most: int, seconds: float) -> None:
         when = f"trying again in {seconds:.0f} s ({attempt} of {most})"
         self.editor.notice("warning", f"{fault.message}; {when}")
 
@@ -258,13 +298,6 @@ def title_of(text: str) -> str:
     return title.encode("utf-8", "replace")[:_TITLE_BYTES].decode("utf-8", "ignore").strip()
 
 
-def _end(effects: Sequence[Effect]) -> Finished:
-    for effect in effects:
-        match effect:
-            case Finished():
-                return effect
-            case Failed(fault=fault):
-                raise model_error(fault)
-            case _:
-                pass
-    raise ModelError(Fault("stream_truncated", "the model's answer had no end; try again"))
+def _end(effects: Sequence[Effect]) -> Finished | Failed:
+    last = effects[-1] if effects else None
+    return last if isinstance(last, Finished | Failed) else Failed(truncated())

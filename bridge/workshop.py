@@ -7,14 +7,14 @@ HTTP client and the tools take as long to load as everything before.
 import os
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from bridge.acp.editor import SessionEditor
 from bridge.calls import Workbench
 from bridge.config import Provider
-from bridge.core.wire import dump
-from bridge.errors import Fault, ModelError, model_error
-from bridge.responses.events import Event, Failure
+from bridge.errors import Fault
+from bridge.responses.events import Event
+from bridge.responses.faults import Broken
 from bridge.responses.transport import Transport
 from bridge.session import Prompt, Session
 from bridge.turn import Turn
@@ -37,42 +37,12 @@ class Models:
         provider: Provider,
         body: Mapping[str, object],
         on_wait: Callable[[Fault, int, int, float], None],
+        after: Broken | None = None,
     ) -> AsyncGenerator[AsyncIterator[list[Event]]]:
-        """Send one request; gives its events in batches, as they arrive.
-
-        A server that repeats our key in an error does not get it any further.
-        """
-        endpoint, key = provider.endpoint(self.environment), provider.key(self.environment)
-
-        def waiting(fault: Fault, attempt: int, most: int, seconds: float) -> None:
-            on_wait(_without(key, fault), attempt, most, seconds)
-
-        try:
-            async with self.transport.stream(endpoint, body, waiting) as batches:
-                yield _guarded(key, batches)
-        except ModelError as error:
-            raise model_error(_without(key, error.fault)) from None
-
-
-async def _guarded(
-    key: str | None, batches: AsyncIterator[list[Event]]
-) -> AsyncIterator[list[Event]]:
-    async for batch in batches:
-        yield [_told(key, event) if isinstance(event, Failure) else event for event in batch]
-
-
-def _told(key: str | None, failure: Failure) -> Failure:
-    said = dump(failure.body).decode()
-    return failure if key is None or key not in said else Failure({"error": {"message": _REPEATED}})
-
-
-def _without(key: str | None, fault: Fault) -> Fault:
-    if key is None or key not in f"{fault.message}{fault.code}{fault.request_id}":
-        return fault
-    return replace(fault, message=_REPEATED, code=None, request_id=None)
-
-
-_REPEATED = "The provider failed, in words that repeat the key: check the key, then try again"
+        """Send one request; gives its events in batches, as they arrive."""
+        endpoint = provider.endpoint(self.environment)
+        async with self.transport.stream(endpoint, body, on_wait, after) as batches:
+            yield batches
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,8 +19,8 @@ FILES = {
 PURE = [
     "bridge", "bridge.acp", "bridge.acp.peer", "bridge.acp.schema", "bridge.core", "bridge.core.*",
     "bridge.errors", "bridge.responses", "bridge.responses.events", "bridge.responses.faults",
-    "bridge.responses.quirks", "bridge.responses.request", "tools.base", "tools.seen",
-    "tools.splice",
+    "bridge.responses.quirks", "bridge.responses.request",
+    "bridge.responses.sse", "tools.base", "tools.seen", "tools.splice",
 ]  # fmt: skip
 IMPURE = {"asyncio", "logging", "os", "random", "subprocess", "time", "threading", "socket"}
 

@@ -29,6 +29,7 @@ from bridge.config import Provider, load
 from bridge.core.wire import dump
 from bridge.errors import Fault, ModelError, model_error
 from bridge.responses.events import Event, parse
+from bridge.responses.faults import Broken
 from bridge.session import Session
 from bridge.store import Store
 from bridge.workshop import Workshop
@@ -72,6 +73,7 @@ class FakeModel:
     answers: list[Any] = field(default_factory=list[Any])
     """One memory channel per request: sender and receiver."""
     started: int = 0
+    retries: int = 0
 
     def channel(self, number: int) -> Any:
         while len(self.answers) <= number:
@@ -84,7 +86,12 @@ class FakeModel:
         provider: Provider,
         body: Mapping[str, object],
         on_wait: Callable[[Fault, int, int, float], None],
+        after: Broken | None,
     ) -> AsyncGenerator[AsyncIterator[list[Event]]]:
+        if after is not None:
+            if after.attempt > self.retries or not after.fault.retryable:
+                raise model_error(after.fault)
+            on_wait(after.fault, after.attempt, self.retries, 1.0)
         provider.endpoint({})
         self.say({"who": "ask", "body": json.loads(dump(body))})
         _, receiver = self.channel(self.started)
@@ -127,7 +134,7 @@ class Player:
         for name, text in setup.get("files", {}).items():
             (workspace / name).parent.mkdir(parents=True, exist_ok=True)
             (workspace / name).write_text(text, encoding="utf-8")
-        model = FakeModel(self._say)
+        model = FakeModel(self._say, retries=setup.get("retries", 0))
         async with anyio.create_task_group() as tasks:
             agent = self._agent(setup, model, tasks)
             self.written.append(setup)
@@ -255,10 +262,13 @@ class Player:
             body = {"input": self._unfilled(line["body"]["input"])}
             return {"who": "ask", "body": body if self.update else self._unfilled(line["body"])}
         message = self.laws.take(line["line"])
-        session = (message.get("result") or {}).get("sessionId")
+        result = cast("Line", message.get("result") or {})
+        session = result.get("sessionId")
         if session:
             self.marks[f"<session{len([m for m in self.marks if 'session' in m]) or ''}>"] = session
         del message["jsonrpc"]
+        if self.update and "agentInfo" in result:
+            message["result"] = "<any>"  # the handshake has tests of its own
         return {"who": "agent", "message": self._unfilled(message)}
 
     def _filled(self, value: Any) -> Any:
@@ -316,23 +326,24 @@ def _like(wanted: Any, got: Any) -> bool:
 
 def _events(line: Line, index: int) -> tuple[list[Line], Line]:
     """The events of one item in the order in which OpenAI sends them."""
-    key = {"output_index": index, "item_id": f"i{index}"}
+    key: Line = {"output_index": index, "item_id": f"i{index}"}
+    done: Line = {"id": f"i{index}"}
     if "call" in line:
         call_id, name, arguments = line["call"]
         text = arguments if isinstance(arguments, str) else json.dumps(arguments)
-        done = {"id": f"i{index}", "type": "function_call", "call_id": call_id, "name": name}
-        opened, done = {**done, "arguments": ""}, {**done, "arguments": text}
-        delta: Line = {"type": "response.function_call_arguments.delta", **key, "delta": text}
+        done |= {"type": "function_call", "call_id": call_id, "name": name, "arguments": text}
+        opened: Line = {**done, "arguments": ""}
+        kind = "function_call_arguments"
     elif "thought" in line:
-        text, done = line["thought"], {"id": f"i{index}", "type": "reasoning"}
+        text, kind = line["thought"], "reasoning_summary_text"
+        done |= {"type": "reasoning", "summary": [{"type": "summary_text", "text": text}]}
         opened = {**done, "summary": []}
-        done = {**done, "summary": [{"type": "summary_text", "text": text}]}
-        delta = {"type": "response.reasoning_summary_text.delta", **key, "delta": text}
     else:
-        text, done = line["text"], {"id": f"i{index}", "type": "message", "role": "assistant"}
+        text, kind = line["text"], "output_text"
+        part = {"type": "output_text", "text": text}
+        done |= {"type": "message", "role": "assistant", "content": [part]}
         opened = {**done, "content": []}
-        done = {**done, "content": [{"type": "output_text", "text": text}]}
-        delta = {"type": "response.output_text.delta", **key, "delta": text}
-    added = {"type": "response.output_item.added", "output_index": index, "item": opened}
-    closed = {"type": "response.output_item.done", "output_index": index, "item": done}
+    delta: Line = {"type": f"response.{kind}.delta", **key, "delta": text}
+    added: Line = {"type": "response.output_item.added", "output_index": index, "item": opened}
+    closed: Line = {"type": "response.output_item.done", "output_index": index, "item": done}
     return [added, delta, closed], done

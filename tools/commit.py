@@ -5,8 +5,9 @@ at once more: bytes that someone wrote in between are put back.
 Rule 2: where another inode could not stand for the file (hard links, extended attributes, an owner
 we cannot give, a folder we cannot write to, a mount), the file itself is written, and on failure
 written back.
-Rule 3: a new file never replaces anything.
-Rule 4: whatever fails, no temporary file is left behind.
+Rule 3: a file that may not be written is not replaced either.
+Rule 4: a new file never replaces anything.
+Rule 5: whatever fails, no temporary file is left behind.
 """
 
 import errno
@@ -22,16 +23,14 @@ from tools.base import StaleFile
 from tools.regular import opened, scan, stream, version, whole
 from tools.seen import Stamp, new_digest
 
-Swap: TypeAlias = Callable[[str, str], None]
+Move: TypeAlias = Callable[[str, str], None]
+"""Does something with the names of two files."""
 
 _NO_SWAP = frozenset({errno.ENOSYS, errno.EINVAL, errno.EOPNOTSUPP})
 """Two files cannot change places here."""
 
 _NO_LINK = frozenset({errno.ENOSYS, errno.EPERM, errno.EOPNOTSUPP})
 """Files have one name here."""
-
-_NO_RESERVE = frozenset({errno.EINVAL, errno.EOPNOTSUPP})
-"""Room cannot be reserved here."""
 
 _NO_REPLACE = frozenset({errno.EACCES, errno.EPERM, errno.EROFS, errno.EBUSY, errno.EXDEV})
 """Nothing can take the file's place, but the file itself may be writable."""
@@ -42,12 +41,10 @@ _ORDINARY = frozenset({"security.selinux"})
 _attributes: Callable[[str], list[str]] = getattr(os, "listxattr", lambda _path: list[str]())
 
 
-def replace(path: str, data: bytes, expected: Stamp, swap: Swap) -> Stamp:
+def replace(path: str, data: bytes, expected: Stamp, swap: Move) -> Stamp:
     """Put data in the place of the expected bytes; StaleFile if there are others by now."""
-    with opened(path) as (descriptor, status):
+    with opened(path, os.O_RDWR) as (descriptor, status):
         _demand(stream(descriptor, status, _ignore), expected)
-    if not os.access(path, os.W_OK):
-        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
     if status.st_nlink > 1 or not _ORDINARY.issuperset(_attributes(path)):
         return _write_in_place(path, data, expected)
     try:
@@ -58,14 +55,14 @@ def replace(path: str, data: bytes, expected: Stamp, swap: Swap) -> Stamp:
     return _write_in_place(path, data, expected)
 
 
-def create(path: str, data: bytes) -> Stamp:
+def create(path: str, data: bytes, link: Move) -> Stamp:
     """Make a new file and its folders; FileExistsError if something is there."""
-    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    _make_folder(Path(path).parent)
     with _temporary(path, 0o666) as (descriptor, name):
         _fill(descriptor, data)
         os.fsync(descriptor)
         try:
-            os.link(name, path)
+            link(str(name), path)
         except OSError as error:
             if error.errno not in _NO_LINK:
                 raise
@@ -74,7 +71,7 @@ def create(path: str, data: bytes) -> Stamp:
         return _kept(path, descriptor, data)
 
 
-def _swap_in(path: str, data: bytes, status: os.stat_result, expected: Stamp, swap: Swap) -> Stamp:
+def _swap_in(path: str, data: bytes, status: os.stat_result, expected: Stamp, swap: Move) -> Stamp:
     with _temporary(path, 0o600) as (descriptor, name):
         _fill(descriptor, data)
         _resemble(descriptor, status)
@@ -91,7 +88,7 @@ def _swap_in(path: str, data: bytes, status: os.stat_result, expected: Stamp, sw
         return _kept(path, descriptor, data)
 
 
-def _verify(name: str, path: str, ours: os.stat_result, expected: Stamp, swap: Swap) -> None:
+def _verify(name: str, path: str, ours: os.stat_result, expected: Stamp, swap: Move) -> None:
     """What was displaced must be what was expected, else it goes back to its place."""
     try:
         return _demand(scan(name, _ignore), expected)
@@ -108,29 +105,26 @@ def _write_in_place(path: str, data: bytes, expected: Stamp) -> Stamp:
         old = whole(descriptor, status)
         _demand(old.stamp, expected)
         try:
-            _reserve_room(descriptor, len(data))
-            _overwrite(descriptor, data)
+            _overwrite(descriptor, data, len(old.data))
         except OSError:
-            _overwrite(descriptor, old.data)
+            _overwrite(descriptor, old.data, len(old.data))
             raise
         return _kept(path, descriptor, data)
 
 
-def _reserve_room(descriptor: int, size: int) -> None:
-    """Fail now rather than when half of the old bytes are gone."""
-    if hasattr(os, "posix_fallocate"):
-        try:
-            os.posix_fallocate(descriptor, 0, max(size, 1))
-        except OSError as error:
-            if error.errno not in _NO_RESERVE:
-                raise
-
-
-def _overwrite(descriptor: int, data: bytes) -> None:
-    os.lseek(descriptor, 0, os.SEEK_SET)
-    _fill(descriptor, data)
+def _overwrite(descriptor: int, data: bytes, size: int) -> None:
+    """Write over so many bytes; what grows the file goes first, while nothing old is lost yet."""
+    _fill(descriptor, data[size:], size)
+    _fill(descriptor, data[:size], 0)
     os.ftruncate(descriptor, len(data))
     os.fsync(descriptor)
+
+
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except FileExistsError as error:
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR)) from error
 
 
 def _create_directly(path: str, data: bytes) -> Stamp:
@@ -179,10 +173,10 @@ def _kept(path: str, descriptor: int, data: bytes) -> Stamp:
     return Stamp(digest.hexdigest(), version(os.fstat(descriptor)))
 
 
-def _fill(descriptor: int, data: bytes) -> None:
-    rest = memoryview(data)
-    while rest:
-        rest = rest[os.write(descriptor, rest) :]
+def _fill(descriptor: int, data: bytes, place: int = 0) -> None:
+    done = 0
+    while done < len(data):
+        done += os.pwrite(descriptor, memoryview(data)[done:], place + done)
 
 
 def _demand(stamp: Stamp | None, expected: Stamp) -> None:

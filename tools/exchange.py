@@ -10,6 +10,10 @@ import sys
 from collections.abc import Callable
 from functools import cache
 
+_LINUX = sys.platform == "linux"
+
+_NAME = "renameat2" if _LINUX else "renamex_np"
+
 _EXCHANGE = 2
 """RENAME_EXCHANGE of Linux, and RENAME_SWAP of macOS."""
 
@@ -19,24 +23,23 @@ _HERE = -100
 
 def exchange(one: str, other: str) -> None:
     """Let two files change places; OSError ENOSYS or EINVAL where that cannot be done."""
-    number = _call()(os.fsencode(one), os.fsencode(other))
+    number = system_call(_NAME)(os.fsencode(one), os.fsencode(other))
     if number != 0:
         raise OSError(number, os.strerror(number), one, None, other)
 
 
 @cache
-def _call() -> Callable[[bytes, bytes], int]:
-    """The system's call, which answers with an errno; found on first use, for ctypes is slow."""
-    import ctypes  # noqa: PLC0415 (not on the way to the first answer)
+def system_call(name: str) -> Callable[[bytes, bytes], int]:
+    """The system's call that exchanges files; it answers with an errno, 0 when it did."""
+    import ctypes  # noqa: PLC0415 (slow, and not needed for the first answers)
 
     library = ctypes.CDLL(None, use_errno=True)
-    linux = sys.platform == "linux"
-    call = getattr(library, "renameat2" if linux else "renamex_np", None)
+    call = getattr(library, name, None)
 
     def rename(one: bytes, other: bytes) -> int:
         if call is None:
             return errno.ENOSYS
-        paths = (_HERE, one, _HERE, other) if linux else (one, other)
+        paths = (_HERE, one, _HERE, other) if _LINUX else (one, other)
         return 0 if call(*paths, ctypes.c_uint(_EXCHANGE)) == 0 else ctypes.get_errno()
 
     return rename

@@ -97,7 +97,7 @@ def _nearest(text: str, wanted: str) -> str:
         run, start = max((_run(lines, asked, start), -start) for start in starts)
         return f"it begins like line {1 - start}, but then {_quoted(lines, run - start)}"
     near = get_close_matches(asked[0], lines[:_MOST_LINES], 1)
-    return f"the nearest is: {_quoted(lines, lines.index(near[0]))}" if near else ""
+    return f"the closest: {_quoted(lines, lines.index(near[0]))}" if near else ""
 
 
 def _core(wanted: str) -> list[str]:

@@ -14,7 +14,7 @@ from anyio import from_thread, to_thread
 
 from tools import commit, regular
 from tools.base import Bytes
-from tools.commit import Swap
+from tools.commit import Move
 from tools.exchange import exchange
 from tools.seen import Stamp
 
@@ -22,9 +22,11 @@ from tools.seen import Stamp
 class LocalFiles:
     """The port Files on this machine; one for the whole process, so that rule 2 holds."""
 
-    def __init__(self, swap: Swap = exchange) -> None:
+    def __init__(self, swap: Move = exchange, link: Move = os.link) -> None:
         self._swap = swap
-        """How two files change places."""
+        """Lets two files change places."""
+        self._link = link
+        """Gives the first file the second name too."""
         self._locks: WeakValueDictionary[str, anyio.Lock] = WeakValueDictionary()
 
     async def resolve(self, path: str) -> str:
@@ -52,4 +54,4 @@ class LocalFiles:
 
     async def create(self, path: str, data: bytes) -> Stamp:
         """Make a new file and its folders; FileExistsError if something is there by now."""
-        return await to_thread.run_sync(commit.create, path, data)
+        return await to_thread.run_sync(commit.create, path, data, self._link)

@@ -100,7 +100,7 @@ class Response:
         self._known: dict[tuple[int | str | None, str], Item] = {}
         """By index or id, and kind: servers give an item of each kind the same index or id."""
         self._call_ids: dict[str, Item] = {}
-        self.stage = Stage() if shown is None else shown.stage.next_attempt()
+        self.stage: Stage = Stage() if shown is None else shown.stage.next_attempt()
         self._lanes = {Say: self.stage.messages, Think: self.stage.thoughts}
         self._restarted = False
 

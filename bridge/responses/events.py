@@ -16,6 +16,7 @@ from bridge.errors import Fault
 
 Family = Literal["text", "refusal", "summary", "raw"]
 """Kinds of text: of a message, and of reasoning as a summary or as it was thought."""
+Status = Literal["completed", "incomplete", "cancelled"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +84,7 @@ class ArgumentsDone:
 class Ended:
     """The response is over, and not as failed."""
 
-    status: Literal["completed", "incomplete", "cancelled"]
+    status: Status
     response: JsonObject
 
 
@@ -123,9 +124,8 @@ _PART_FAMILIES: dict[str, tuple[Family, str]] = {
     "reasoning_text": ("raw", "text"),
     "summary_text": ("summary", "text"),
 }
-_Status = Literal["failed", "incomplete", "cancelled", "completed"]
-_STATUSES: tuple[_Status, ...] = ("failed", "incomplete", "cancelled", "completed")
-"""From the worst to the best."""
+_WORSE: dict[str, Status] = {"incomplete": "incomplete", "cancelled": "cancelled"}
+"""Than completed."""
 
 
 def parse(data: JsonObject) -> Event:
@@ -216,15 +216,17 @@ def _item(kind: type[ItemAdded] | type[ItemDone]) -> Reader:
     return read
 
 
-def _ended(name: _Status) -> Reader:
+def _ended(name: Status) -> Reader:
     """The event's name and the response's own status may differ; then the worse one counts."""
 
     def read(data: JsonObject) -> Event:
         response = data.get("response")
         given: JsonObject = response if isinstance(response, dict) else {}
-        said: object = given.get("status")
-        status = next(status for status in _STATUSES if status in (name, said))
-        return Failure(data) if status == "failed" else Ended(status, given)
+        said = given.get("status")
+        if said == "failed":
+            return Failure(data)
+        worse = _WORSE.get(said, name) if isinstance(said, str) else name
+        return Ended(worse if name == "completed" else name, given)
 
     return read
 
@@ -253,7 +255,7 @@ EVENTS: dict[str, Reader] = {
     "response.completed": _ended("completed"),
     "response.done": _ended("completed"),
     "response.incomplete": _ended("incomplete"),
-    "response.failed": _ended("failed"),
+    "response.failed": Failure,
     "response.error": Failure,
     "error": Failure,
 }

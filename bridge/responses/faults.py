@@ -5,16 +5,18 @@ It must not know what is done about a failure; only whether another try makes se
 Rule 1: the sentence is ours: what happened, with the provider's own words cut short, and what to
 do. Nothing of a header is in it, and no secret, even where the server repeats one.
 Rule 2: CODES and STATUSES say what a failure is; a code says more than a status.
+Rule 3: how long to wait, a server says in a header or in words; what cannot be read is no hint.
 """
 
 import math
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
 from typing import cast
 
 from bridge.core.wire import Json, JsonObject, load
 from bridge.errors import ErrorKind, Fault
-from bridge.responses import hints
 
 _MOST_WORDS = 240
 _MOST_CODE = 80
@@ -96,6 +98,15 @@ _ORDERS = {"true": True, "false": False}
 _SHORTEST_SECRET = 8
 """Characters of a header's value from which on it may be a secret rather than a word."""
 
+_NUMBER = re.compile(r"\d{1,9}(?:\.\d{1,9})?")
+_SPAN = r"(\d{1,9}(?:\.\d{1,9})?) ?(ms|milliseconds?|s|seconds?|m|minutes?|h|hours?)(?![a-z])"
+_WORDS = re.compile(
+    rf"(?:try again|retry|wait)(?: in| after| for)? ((?:{_SPAN} ?)+)", re.IGNORECASE
+)
+_SPANS = re.compile(_SPAN, re.IGNORECASE)
+_UNITS = {"ms": 0.001, "mil": 0.001, "s": 1.0, "sec": 1.0, "m": 60.0, "min": 60.0}
+"""Seconds by the first letters of a unit; hours are the rest."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Said:
@@ -104,6 +115,15 @@ class _Said:
     code: str | None
     type: str | None
     message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """An attempt at a response that failed when something of it was shown already."""
+
+    fault: Fault
+    attempt: int
+    """Which one it was: 1 is the first request for this response."""
 
 
 def of_response(
@@ -116,7 +136,8 @@ def of_response(
     """The fault of an HTTP answer that is an error; `now`: seconds of the epoch."""
     said = _said(_body(body), secrets)
     kind = _kind(said, status)
-    wait = _wait(hints.of_headers(headers, now), hints.of_words(said.message))
+    wait = _header_wait(headers, now)
+    wait = _words_wait(said.message) if wait is None else wait
     what, remedy = f"{_WHAT[kind]} (HTTP {status})", _remedy(kind, wait)
     if status in (404, 405) and (said.code or "") not in CODES:
         remedy = _NOT_THERE
@@ -139,7 +160,8 @@ def of_event(
     given = headers or {}
     said = _said(body, secrets)
     kind = _kind(said, None)
-    wait = _wait(hints.of_words(said.message), hints.of_headers(given, now))
+    wait = _words_wait(said.message)
+    wait = _header_wait(given, now) if wait is None else wait
     return Fault(
         kind,
         _sentence(_WHAT[kind], said, _remedy(kind, wait)),
@@ -280,10 +302,6 @@ def _refined(kind: ErrorKind, said: _Said) -> ErrorKind:
     return "context_too_long" if is_long else kind
 
 
-def _wait(*found: float | None) -> float | None:
-    return next((seconds for seconds in found if seconds is not None), None)
-
-
 def _remedy(kind: ErrorKind, wait: float | None) -> str:
     remedy = _REMEDIES[kind]
     return remedy if wait is None else remedy.replace("a moment", f"{math.ceil(wait)} s")
@@ -316,3 +334,34 @@ def _clean(text: str, most: int) -> str:
 def _code(said: _Said) -> str | None:
     name = said.code or said.type
     return None if name is None else _clean(name, _MOST_CODE)
+
+
+def _header_wait(headers: Mapping[str, str], now: float) -> float | None:
+    """Seconds that the headers ask for; `now`: seconds of the epoch."""
+    milliseconds = _number(headers.get("retry-after-ms"))
+    if milliseconds is not None:
+        return milliseconds / 1000
+    given = headers.get("retry-after")
+    seconds = _number(given)
+    if seconds is not None or given is None:
+        return seconds
+    try:
+        return max(0.0, parsedate_to_datetime(given).timestamp() - now)
+    except (ValueError, OverflowError):
+        return None
+
+
+def _words_wait(text: str) -> float | None:
+    """Seconds that the words ask for, such as "try again in 6m0s"."""
+    found = _WORDS.search(text)
+    if found is None:
+        return None
+    return sum(float(number) * _scale(unit.lower()) for number, unit in _SPANS.findall(found[1]))
+
+
+def _scale(unit: str) -> float:
+    return _UNITS.get(unit, _UNITS.get(unit[:3], 3600.0))
+
+
+def _number(text: str | None) -> float | None:
+    return None if text is None or not _NUMBER.fullmatch(text.strip()) else float(text)

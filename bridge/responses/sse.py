@@ -8,7 +8,7 @@ parsers lose an event over either.
 
 _BLANK_LINES = (b"\n\n", b"\n\r", b"\r\r")
 """Two line ends, of which there are three kinds, in a row: one of these is in every such pair."""
-_BOM = b"\xef\xbb\xbf"
+BOM = b"\xef\xbb\xbf"
 
 
 class Frames:
@@ -23,10 +23,10 @@ class Frames:
         """The frames that are complete now, up to the last one."""
         pending = self._pending
         pending += data
-        if not self._begun and len(pending) >= len(_BOM):
+        if not self._begun and len(pending) >= len(BOM):
             self._begun = True
-            if pending.startswith(_BOM):
-                del pending[: len(_BOM)]
+            if pending.startswith(BOM):
+                del pending[: len(BOM)]
         start = max(0, self._searched - 1)
         end = 2 + max(pending.rfind(blank, start) for blank in _BLANK_LINES)
         complete = bytes(pending[:end]) if end >= len(_BLANK_LINES[0]) else b""
@@ -36,6 +36,6 @@ class Frames:
 
     def end(self) -> bytes:
         """What is left, ended."""
-        rest = bytes(self._pending).removeprefix(b"" if self._begun else _BOM)
+        rest = bytes(self._pending).removeprefix(b"" if self._begun else BOM)
         self._pending.clear()
         return rest + b"\n\n" if rest.strip() else b""

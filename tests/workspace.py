@@ -1,0 +1,96 @@
+"""A folder on disk with one session in it, whose model calls the file tools."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tools.base import Access, Change, Context, Ended, Files, NoAnswer, Prepared, Question, Result
+from tools.edit import EDIT
+from tools.local import LocalFiles
+from tools.read import READ
+from tools.seen import Seen
+from tools.write import WRITE
+
+TOOLS = {"read": READ, "edit": EDIT, "write": WRITE}
+
+
+class Nobody:
+    """Neither a person nor a shell is there."""
+
+    async def review(self, plan: str) -> NoAnswer:
+        return NoAnswer("nobody is there")
+
+    async def ask(self, title: str, message: str, questions: tuple[Question, ...]) -> NoAnswer:
+        return NoAnswer("nobody is there")
+
+    async def run(
+        self,
+        command: str,
+        *,
+        cwd: str,
+        timeout: float,  # noqa: ASYNC109 (the port's own word)
+        output: Callable[[str], None],
+    ) -> Ended:
+        raise OSError("no shell")
+
+
+@dataclass(slots=True)
+class Workspace:
+    """Files by their names; calls as the model makes them."""
+
+    root: Path
+    files: Files = field(default_factory=LocalFiles)
+    seen: Seen = field(default_factory=Seen)
+
+    def __post_init__(self) -> None:
+        self.root = self.root.resolve()
+
+    def put(self, name: str, data: bytes) -> Path:
+        path = self.root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+        return path
+
+    def names(self) -> list[str]:
+        return sorted(path.name for path in self.root.iterdir())
+
+    async def prepare(self, tool: str, file_path: str, **arguments: Any) -> Prepared | Result:
+        bound = TOOLS[tool].bind({"file_path": file_path, **arguments}, str(self.root))
+        if isinstance(bound, Result):
+            return bound
+        nobody = Nobody()
+        context = Context(
+            cwd=str(self.root),
+            roots=(str(self.root),),
+            files=self.files,
+            shell=nobody,
+            seen=self.seen,
+            person=nobody,
+            planning=False,
+            output=lambda _: None,
+        )
+        return await bound.prepare(context)
+
+    async def call(self, tool: str, file_path: str, **arguments: Any) -> Result:
+        """The call's result, with the workspace's path as ~."""
+        prepared = await self.prepare(tool, file_path, **arguments)
+        return await prepared.run() if isinstance(prepared, Prepared) else prepared
+
+    async def said(self, tool: str, file_path: str, **arguments: Any) -> str:
+        """What the model is told, with the workspace's path as ~."""
+        result = await self.call(tool, file_path, **arguments)
+        assert result.text.startswith("Error: ") != result.ok
+        return result.text.replace(str(self.root), "~")
+
+    async def access(self, tool: str, file_path: str, **arguments: Any) -> Access:
+        prepared = await self.prepare(tool, file_path, **arguments)
+        assert isinstance(prepared, Prepared)
+        return prepared.access
+
+
+def change(result: Result | Prepared) -> Change:
+    assert result.shown is not None
+    (shown,) = result.shown
+    assert isinstance(shown, Change)
+    return shown
