@@ -145,8 +145,8 @@ class Player:
             self.written += rest
             for session in agent.sessions.values():
                 session.cancel()
+            agent.close()
             tasks.cancel_scope.cancel()
-        agent.close()
         for sender, receiver in model.answers:
             sender.close()
             receiver.close()

@@ -234,11 +234,11 @@ class Files(Protocol):
         ...
 
 
-class NotRegular(OSError):  # noqa: N818 (the name says what the file is)
+class NotRegular(OSError):
     """Something is there that is not a regular file; the text says what."""
 
 
-class FileTooLarge(OSError):  # noqa: N818 (the name says what the file is)
+class FileTooLarge(OSError):
     """The file has more bytes than asked for."""
 
     def __init__(self, size: int) -> None:
@@ -246,7 +246,7 @@ class FileTooLarge(OSError):  # noqa: N818 (the name says what the file is)
         self.size = size
 
 
-class StaleFile(OSError):  # noqa: N818 (the name says what the file is)
+class StaleFile(OSError):
     """The file changed since it was looked at."""
 
 
@@ -269,7 +269,12 @@ class Shell(Protocol):
     """Commands of one machine."""
 
     async def run(
-        self, command: str, *, cwd: str, timeout: float, output: Callable[[str], None]
+        self,
+        command: str,
+        *,
+        cwd: str,
+        timeout: float,  # noqa: ASYNC109 (the command's own limit, which ends it and not the wait)
+        output: Callable[[str], None],
     ) -> Ended:
         """Run one bash command line to its end; `output` gets every piece as it comes.
 
@@ -345,5 +350,7 @@ class Tool(Generic[A]):
 def _complaint(error: ValidationError) -> str:
     """The first faults, each as `field: what is wrong`; never the values."""
     faults = error.errors(include_url=False, include_context=False, include_input=False)
-    named = [f"{'.'.join(map(str, fault['loc'])) or 'arguments'}: {fault['msg']}" for fault in faults]
+    named = [
+        f"{'.'.join(map(str, fault['loc'])) or 'arguments'}: {fault['msg']}" for fault in faults
+    ]
     return "; ".join(named[:3])
