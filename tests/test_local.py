@@ -4,6 +4,7 @@ import resource
 import socket
 import stat
 import sys
+import threading
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
@@ -391,8 +392,17 @@ async def test_a_full_disk_leaves_the_old_bytes(tmp_path: Path, linked: bool) ->
 
 
 async def test_of_many_replacements_of_the_same_bytes_one_succeeds(tmp_path: Path) -> None:
-    path, files, won = tmp_path / "f", LocalFiles(failing(errno.ENOSYS)), list[bytes]()
+    path, alone, won = tmp_path / "f", threading.Lock(), list[bytes]()
     path.write_bytes(OLD)
+
+    def swap(one: str, other: str) -> None:
+        assert alone.acquire(blocking=False)
+        for _ in range(100):
+            path.read_bytes()
+        alone.release()
+        raise OSError(errno.ENOSYS, "no")
+
+    files = LocalFiles(swap)
     old = await present(path)
 
     async def attempt(data: bytes) -> None:

@@ -150,6 +150,7 @@ async def test_what_cannot_be_read_is_said_and_counts_for_nothing(
         ("link/new/f", "../elsewhere/new/f", True, False, False),
         (".env", ".env", False, True, False),
         ("harmless", ".env", False, True, False),
+        (".npmrc", "plain", False, True, False),
         (".git/config", ".git/config", False, False, True),
         (".vscode", "plain", False, False, True),
     ],
@@ -161,6 +162,7 @@ async def test_the_policy_is_told_where_a_path_leads(
     workspace = Workspace(tmp_path / "work")
     (workspace.root / "link").symlink_to("../elsewhere")
     (workspace.root / "harmless").symlink_to(".env")
+    (workspace.root / ".npmrc").symlink_to("plain")
     (workspace.root / ".vscode").symlink_to("plain")
     subject = absolute(resolved, str(workspace.root))
     expected = Access("read", subject, outside=outside, secret=secret, protected=protected)

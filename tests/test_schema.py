@@ -42,14 +42,18 @@ def check(model: type[schema.Params], params: dict[str, Any], said: str | dict[s
     [
         (schema.AuthenticateParams, {"methodId": "m", "x": 1}, {"method_id": "m"}),
         (schema.AuthenticateParams, {"methodId": 5}, "methodId: Input should be a valid string"),
-        (schema.NewSessionParams, {"cwd": "/w"}, {"cwd": "/w", "mcp_servers": []}),
+        (
+            schema.NewSessionParams,
+            {"cwd": "/w"},
+            {"cwd": "/w", "mcp_servers": [], "additional_directories": []},
+        ),
         (schema.NewSessionParams, {"cwd": "w/x"}, "cwd must be an absolute path: w/x"),
         (schema.NewSessionParams, {"cwd": ""}, "cwd must be an absolute path: "),
         (schema.NewSessionParams, {"mcpServers": []}, "cwd: Field required"),
         (
             schema.LoadSessionParams,
             {"sessionId": "s", "cwd": "/w", "mcpServers": None},
-            {"session_id": "s", "cwd": "/w", "mcp_servers": []},
+            {"session_id": "s", "cwd": "/w", "mcp_servers": [], "additional_directories": []},
         ),
         (schema.ListSessionsParams, {}, {}),
         (schema.ListSessionsParams, {"cwd": None, "cursor": None}, {}),

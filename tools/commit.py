@@ -12,7 +12,6 @@ Rule 5: whatever fails, no temporary file is left behind.
 
 import errno
 import os
-import secrets
 import stat
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
@@ -143,7 +142,7 @@ def _create_directly(path: str, data: bytes) -> Stamp:
 @contextmanager
 def _temporary(path: str, mode: int) -> Generator[tuple[int, Path], None, None]:
     """A new file beside the path, open for writing; its name is free again afterwards."""
-    name = Path(path).with_name(f".responses-acp-{secrets.token_hex(8)}")
+    name = Path(path).with_name(f".responses-acp-{os.urandom(8).hex()}")
     descriptor = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
     try:
         yield descriptor, name

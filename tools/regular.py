@@ -49,7 +49,7 @@ def stream(descriptor: int, status: os.stat_result, feed: Callable[[bytes], None
     """Feed all bytes, block by block."""
     digest = new_digest()
     left = status.st_size or _SIZELESS
-    while left and (block := os.read(descriptor, min(left, _BLOCK))):
+    while block := os.read(descriptor, min(left, _BLOCK)):
         digest.update(block)
         feed(block)
         left -= len(block)

@@ -10,6 +10,7 @@ Rule 4: a second name of the same file (a hard link, another case) shares what w
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
+from functools import cache
 from hashlib import blake2b
 from typing import TypeAlias
 
@@ -70,9 +71,6 @@ class Edited:
     """How many lines the file has now."""
 
 
-_SIGHT = TypeAdapter(Sight)
-
-
 class Seen:
     """The files one session has seen; the session owns it."""
 
@@ -124,7 +122,7 @@ class Seen:
     def restore(self, record: Mapping[str, object]) -> None:
         """Know what an earlier process knew; a record that makes no sense is passed over."""
         try:
-            sight = _SIGHT.validate_python(dict(record))
+            sight = _sights().validate_python(dict(record))
         except ValidationError:
             return
         self._know(Sight(sight.path, sight.stamp, sight.lines, _union(sight.shown)))
@@ -136,6 +134,12 @@ class Seen:
     def _know(self, sight: Sight) -> None:
         self._by_path[sight.path] = sight
         self._by_file[sight.stamp.version[:2]] = sight
+
+
+@cache
+def _sights() -> TypeAdapter[Sight]:
+    """Takes records; built on first use, for most processes restore nothing."""
+    return TypeAdapter(Sight)
 
 
 def _union(spans: Iterable[Span]) -> tuple[Span, ...]:

@@ -39,7 +39,7 @@ async def locate(
     path = paths.absolute(file_path, context.cwd)
     resolved = await context.files.resolve(path)
     target = Target(verb, path, resolved, _access(verb, path, resolved, context.roots))
-    if paths.is_off_limits(path) or paths.is_off_limits(resolved):
+    if paths.is_off_limits(resolved):
         return target.refusal("not a regular file")
     return target
 

@@ -11,7 +11,7 @@ import ssl
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import cast
 from urllib.parse import urlsplit
@@ -41,7 +41,6 @@ _KEEPALIVE_SECONDS = 60.0
 _BACKOFF_SECONDS, _MOST_BACKOFF_SECONDS = 0.5, 8.0
 _HAND_OVER_SECONDS = 60.0
 """For sending the request and for a free place in the pool."""
-_EVENT_STREAM = {"content-type": "text/event-stream"}
 _PROXIES = ("HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY")
 _REASONS: dict[type[httpx.HTTPError], str] = {
     httpx.ConnectError: "nobody answers there",
@@ -175,6 +174,23 @@ def _fault(state: RetryCallState) -> Fault:
     return cast("ModelError", error).fault
 
 
+@dataclass(frozen=True, slots=True)
+class _Frames:
+    """As much of an HTTP answer as the parser of event streams looks at.
+
+    The real answer is not for it: its headers may name an encoding, which servers do not mean, and
+    a whole answer for each network read would cost more than all the rest.
+    """
+
+    text: str
+    headers: Mapping[str, str] = field(
+        default_factory=lambda: {"content-type": "text/event-stream"}
+    )
+
+    def iter_text(self) -> Iterator[str]:
+        yield self.text
+
+
 class _Reply:
     """One HTTP answer, as answer.py reads it."""
 
@@ -216,9 +232,7 @@ class _Reply:
 
     def frames(self, whole: bytes) -> Iterator[tuple[str, str]]:
         """Name and data of each frame that has data."""
-        # The decoder takes its encoding from the headers and needs a whole answer; the real
-        # answer's headers may name another encoding, which servers do not mean.
-        source = EventSource(httpx.Response(200, headers=_EVENT_STREAM, content=whole))
+        source = EventSource(cast("httpx.Response", _Frames(whole.decode("utf-8", "replace"))))
         return ((frame.event, frame.data) for frame in source.iter_sse() if frame.data)
 
     async def close(self) -> None:
