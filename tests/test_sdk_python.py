@@ -1,0 +1,60 @@
+"""The official Python SDK drives a whole turn with a permission request, and loads it again."""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import acp
+import anyio
+import pytest
+from acp import schema
+
+from tests.sdk_stage import COMMAND, stage
+
+
+class Editor(acp.Client):
+    """Allows what it is asked, and remembers what it is shown."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+        self.shown: list[str] = []
+
+    async def request_permission(
+        self, session_id: str, tool_call: Any, options: Any, **_: Any
+    ) -> schema.RequestPermissionResponse:
+        self.asked.append(tool_call.title)
+        chosen = next(option for option in options if option.kind == "allow_once")
+        outcome = schema.AllowedOutcome(outcome="selected", option_id=chosen.option_id)
+        return schema.RequestPermissionResponse(outcome=outcome)
+
+    async def session_update(self, session_id: str, update: Any, **_: Any) -> None:
+        self.shown.append(update.session_update)
+
+
+@pytest.mark.slow
+@pytest.mark.anyio
+async def test_a_turn_with_a_permission_request(tmp_path: Path) -> None:
+    with stage(tmp_path) as config, anyio.fail_after(60):
+        work, home = str(tmp_path / "work"), {"HOME": str(tmp_path / "home")}
+        agent = (sys.executable, "-I", "-m", "bridge", "--config", config)
+        editor = Editor()  # pyright: ignore[reportAbstractUsage] (it offers no files and no terminals)
+        async with acp.spawn_agent_process(editor, *agent, env=home) as (line, _):
+            hello = await line.initialize(protocol_version=acp.PROTOCOL_VERSION)
+            assert hello.protocol_version == 1
+            session = (await line.new_session(cwd=work, mcp_servers=[])).session_id
+            prompt: list[Any] = [acp.text_block("Run it")]
+            answer = await line.prompt(session_id=session, prompt=prompt)
+            assert answer.stop_reason == "end_turn"
+        assert editor.asked == [COMMAND]
+        assert (tmp_path / "work" / "made.txt").read_text() == "allowed\n"
+        later = Editor()  # pyright: ignore[reportAbstractUsage] (as above)
+        async with acp.spawn_agent_process(later, *agent, env=home) as (line, _):
+            await line.initialize(protocol_version=acp.PROTOCOL_VERSION)
+            await line.load_session(cwd=work, session_id=session, mcp_servers=[])
+        assert [kind for kind in later.shown if kind.startswith(("user", "agent", "tool"))] == [
+            "user_message_chunk",
+            "tool_call",
+            "tool_call_update",
+            "agent_message_chunk",
+        ]
+        assert later.asked == []
