@@ -20,9 +20,8 @@ import anyio
 from anyio.abc import SocketAttribute, SocketStream
 from anyio.streams.buffered import BufferedByteReceiveStream
 
-from tests.fake_editor import Agent, agent_process
+from tests.fake_editor import Agent, Editor, agent_process
 from tests.laws import Message
-from tests.transcript import toml
 
 HOME = Path(__file__).parent.parent
 PROGRAM = (sys.executable, "-I", str(HOME / "bridge" / "__main__.py"))
@@ -287,16 +286,28 @@ class Machine:
             "TEST_KEY": KEY,
         }
 
-    def configure(self, settings: Mapping[str, Any], **model: Any) -> None:
-        """Write config.toml: one model, these settings, and these of the model."""
-        provider = {"base_url": self.model.base_url, "api_key_env": "TEST_KEY", "max_retries": 0}
-        config = {
-            "permission": "danger-full-access",
-            **settings,
-            "providers": {"p": provider},
-            "models": {"m": {"provider": "p", **model}},
+    def configure(
+        self,
+        settings: Mapping[str, Any] | None = None,
+        *,
+        provider: str = "p",
+        models: Mapping[str, Mapping[str, Any]] | None = None,
+        retries: int = 0,
+    ) -> None:
+        """Write config.toml: these settings, and one server with these models."""
+        server = {
+            "base_url": self.model.base_url,
+            "api_key_env": "TEST_KEY",
+            "max_retries": retries,
         }
-        self.config.write_text(toml(config), encoding="utf-8")
+        lines = [
+            *_settings({"permission": "danger-full-access", **(settings or {})}),
+            f"[providers.{provider}]",
+            *_settings(server),
+        ]
+        for name, model in (models or {"m": {}}).items():
+            lines += [f"[models.{name}]", *_settings({"provider": provider, **model})]
+        self.config.write_text("\n".join([*lines, ""]), encoding="utf-8")
 
     @asynccontextmanager
     async def agent(
@@ -333,21 +344,45 @@ class Machine:
         return "".join(path.read_text("utf-8") for path in self.folder.rglob("*.log"))
 
 
+def _settings(values: Mapping[str, Any]) -> list[str]:
+    """TOML writes these as JSON does."""
+    return [f"{key} = {json.dumps(value)}" for key, value in values.items()]
+
+
 @asynccontextmanager
-async def machine(
-    folder: Path, settings: Mapping[str, Any] | None = None, **model: Any
-) -> AsyncGenerator[Machine]:
-    """A machine with this configuration, for as long as the deadline of every test allows."""
+async def machine(folder: Path, **configured: Any) -> AsyncGenerator[Machine]:
+    """A machine configured like this, for as long as the deadline of every test allows."""
     for name in ("workspace", "home", "tmp"):
         (folder / name).mkdir()
     with anyio.fail_after(_DEADLINE):
         server = Model()
         async with server.serve():
             made = Machine(folder, server)
-            made.configure(settings or {}, **model)
+            made.configure(**configured)
             yield made
             for request in server.requests:
                 check_body(request.body)
+
+
+async def begin_prompt(editor: Editor, session: str, text: str = "Go on.") -> int:
+    """Send a prompt without waiting for its answer; gives its id."""
+    prompt = [{"type": "text", "text": text}]
+    return await editor.begin("session/prompt", {"sessionId": session, "prompt": prompt})
+
+
+async def cancel(editor: Editor, session: str) -> None:
+    """Cancel what runs in this session, and what waits there."""
+    await editor.notify("session/cancel", {"sessionId": session})
+
+
+async def printed(editor: Editor, call: str, text: str) -> None:
+    """Wait until the card of a running command shows this."""
+
+    def shows(message: Message) -> bool:
+        update = message.get("params", {}).get("update", {})
+        return update.get("toolCallId") == call and text in json.dumps(update.get("content"))
+
+    await editor.message(lambda message: "rawInput" not in json.dumps(message) and shows(message))
 
 
 def read_lines(path: Path, marks: Mapping[str, str]) -> list[Message]:

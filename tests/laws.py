@@ -26,8 +26,8 @@ class LawBroken(AssertionError):
 
 @dataclass(slots=True)
 class _Session:
-    prompts: set[Any] = field(default_factory=set[Any])
-    """Ids of prompts that wait for their answer."""
+    prompts: list[Any] = field(default_factory=list[Any])
+    """Ids of prompts without an answer, in order; the first runs, the others wait for it."""
     loading: bool = False
     calls: dict[str, str] = field(default_factory=dict[str, str])
     """Tool call id -> last status."""
@@ -74,7 +74,7 @@ class Laws:
                 session.loading = True
                 session.calls.clear()
             case "session/prompt" if params.get("sessionId") in self.sessions:
-                self.sessions[params["sessionId"]].prompts.add(call)
+                self.sessions[params["sessionId"]].prompts.append(call)
             case _:
                 pass
 
@@ -142,9 +142,11 @@ class Laws:
                 session.loading = False
                 self._nothing_open(session)
             case "session/prompt" if session is not None and request is not None:
-                session.prompts.discard(request["id"])
-                self._nothing_open(session)
-                self._nothing_asked(str(params["sessionId"]))
+                ran = session.prompts[:1] == [request["id"]]
+                session.prompts = [one for one in session.prompts if one != request["id"]]
+                if ran:
+                    self._nothing_open(session)
+                    self._nothing_asked(str(params["sessionId"]))
             case _:
                 pass
         if session is not None:

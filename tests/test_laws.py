@@ -173,6 +173,15 @@ def test_a_session_that_loads_is_replayed_before_the_answer() -> None:
         laws.take(chunk())
 
 
+def test_a_prompt_that_waited_may_end_while_another_runs() -> None:
+    laws = prompting()
+    laws.sent(request(4, "session/prompt", {"sessionId": "s", "prompt": []}))
+    laws.take(card())
+    laws.take({**ENDED, "id": 4})
+    with pytest.raises(LawBroken, match="open tool calls"):
+        laws.take(ENDED)
+
+
 def test_an_answered_request_may_not_be_given_up() -> None:
     laws = prompting()
     laws.take(card())

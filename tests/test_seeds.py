@@ -27,6 +27,8 @@ DELTAS = {
     "response.reasoning_summary_text.delta": "thought",
     "response.output_text.delta": "message",
 }
+VERBATIM = {"replay": "verbatim"}
+"""Items go back to the model exactly as they came."""
 
 
 # -- playing --------------------------------------------------------------------------------------
@@ -63,7 +65,8 @@ class Replay:
             elif "method" in line:
                 await self._send(line)
                 answer = await self.editor.result(line["id"])
-                self.marks.setdefault("sessionId", answer.get("sessionId", ""))
+                if "sessionId" in answer:
+                    self.marks["sessionId"] = answer["sessionId"]
 
     async def _send(self, line: Message) -> None:
         await self.editor.send(filled(line, self.marks))
@@ -213,9 +216,8 @@ def answer_to(editor: Editor, call: int) -> Message:
 
 
 async def test_plan_mode_the_edit_guard_and_two_prompts(tmp_path: Path) -> None:
-    models: dict[str, Message] = {"deepseek-v4-flash": {}, "deepseek-v4-pro": {}}
-    async with machine(tmp_path) as here:
-        configure(here, "deepseek", models)
+    models = {"deepseek-v4-flash": VERBATIM, "deepseek-v4-pro": VERBATIM}
+    async with machine(tmp_path, provider="deepseek", models=models) as here:
         (here.workspace / "notes.txt").write_bytes(workspace_file("workspace"))
         async with here.agent(greet=False) as agent:
             replay = Replay("seed1", here, agent.editor)
@@ -246,16 +248,17 @@ def workspace_file(folder: str) -> bytes:
 
 
 async def test_a_question_by_form_with_a_client_of_another_version(tmp_path: Path) -> None:
-    async with machine(tmp_path) as here:
-        configure(here, "p", {"m": {}})
-        async with here.agent(greet=False) as agent:
-            replay = Replay("seed2", here, agent.editor)
-            await replay.play(["sse/turn01.sse", "sse/turn02.sse"])
-            told_so_far = iter(coalesced(agent.editor.received))
-            for want in replay.expected():
-                want.pop("coalesce", None)
-                assert any(like(want, frame) for frame in told_so_far), want
-            replay.check_requests(replay.lines("expected_requests.jsonl"))
+    async with (
+        machine(tmp_path, models={"m": VERBATIM}) as here,
+        here.agent(greet=False) as agent,
+    ):
+        replay = Replay("seed2", here, agent.editor)
+        await replay.play(["sse/turn01.sse", "sse/turn02.sse"])
+        told_so_far = iter(coalesced(agent.editor.received))
+        for want in replay.expected():
+            want.pop("coalesce", None)
+            assert any(like(want, frame) for frame in told_so_far), want
+        replay.check_requests(replay.lines("expected_requests.jsonl"))
 
 
 def coalesced(frames: Iterable[Message]) -> list[Message]:
@@ -306,28 +309,18 @@ async def test_a_stream_with_reasoning_preamble_and_a_call(tmp_path: Path, tool:
     stub = (FIXTURES / "seed3" / "stub_tool.json").read_text(encoding="utf-8")
     start = (sys.executable, "-I", "-c", STUB, str(HOME), stub)
     program = start if tool == "registered_tool" else PROGRAM
-    async with machine(tmp_path) as here:
-        configure(here, "openrouter", {"glm": {"model": "z-ai/glm-5.3-flash"}})
-        async with here.agent(greet=False, program=program) as agent:
-            replay = Replay("seed3", here, agent.editor)
-            await replay.play(["stream.sse", "stream2.sse"])
-            cwd = str(here.workspace)
-            wanted = told(replay.lines(f"expected_updates.{tool}.jsonl"), cwd)
-            story = told(agent.editor.received[3:], cwd)
-            assert without_titles(story, wanted) == wanted
-            then = json.loads((replay.folder / f"continuation_request.{tool}.json").read_bytes())
-            must = {key: value for key, value in then.items() if key != "input"}
-            bodies = ({"input": then["input"][:1], "must": must}, {**then, "must": must})
-            replay.check_requests(bodies)
-
-
-def configure(here: Machine, provider: str, models: Mapping[str, Message]) -> None:
-    """The seeds' configuration: items go back exactly as they came."""
-    here.configure({})
-    text = here.config.read_text(encoding="utf-8").partition("[models.m]")[0]
-    text = text.replace("[providers.p]", f"[providers.{provider}]")
-    for name, more in models.items():
-        table = {"provider": provider, "replay": "verbatim", **more}
-        lines = [f"{key} = {json.dumps(value)}" for key, value in table.items()]
-        text += "\n".join(["", f"[models.{name}]", *lines, ""])
-    here.config.write_text(text, encoding="utf-8")
+    models = {"glm": {"model": "z-ai/glm-5.3-flash", **VERBATIM}}
+    async with (
+        machine(tmp_path, models=models) as here,
+        here.agent(greet=False, program=program) as agent,
+    ):
+        replay = Replay("seed3", here, agent.editor)
+        await replay.play(["stream.sse", "stream2.sse"])
+        cwd = str(here.workspace)
+        wanted = told(replay.lines(f"expected_updates.{tool}.jsonl"), cwd)
+        story = told(agent.editor.received[3:], cwd)
+        assert without_titles(story, wanted) == wanted
+        then = json.loads((replay.folder / f"continuation_request.{tool}.json").read_bytes())
+        must = {key: value for key, value in then.items() if key != "input"}
+        bodies = ({"input": then["input"][:1], "must": must}, {**then, "must": must})
+        replay.check_requests(bodies)

@@ -65,7 +65,7 @@ class Item:
 
     def describe(self, given: JsonObject) -> None:
         """Take over what a whole item says of its call."""
-        if self.kind != "call":
+        if self.kind != "call" or self.announced == "complete":
             return
         self.type = text_of(given, "type")
         self.set_arguments(text_of(given, CALLS[self.type]))
@@ -75,7 +75,7 @@ class Item:
 
     def set_arguments(self, text: str) -> None:
         """Take these as all the arguments; some servers send none where they should be."""
-        if text and self.announced != "complete":
+        if text:
             self.arguments.set(text)
 
     def call(self) -> FunctionCall | None:

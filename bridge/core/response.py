@@ -126,7 +126,7 @@ class Response:
                 return self._end(event)
             case Failure(body=body, fault=fault):
                 return self._fail(fault or of_event(body))
-            case Ignored():
+            case Ignored():  # pragma: no branch (every kind of event has its case)
                 return []
 
     def end(self) -> list[Effect]:
@@ -146,10 +146,8 @@ class Response:
         if found is not None and not call_id:
             return found
         found = self._call_ids.get(call_id) or found or self._named(key, kind)
-        if found is None:
-            found = self._open_one(key, kind)
-        if found is None or (call_id and found.call_id not in ("", call_id)):
-            found = self._new(kind)
+        if found is None or _is_other(found, key, call_id):
+            found = self._open_one(key, kind, call_id) or self._new(kind)
         self._bind(found, key, call_id)
         return found
 
@@ -159,11 +157,16 @@ class Response:
         is_other = found is not None and key.index is not None and found.index is not None
         return None if is_other else found
 
-    def _open_one(self, key: Key, kind: str) -> Item | None:
+    def _open_one(self, key: Key, kind: str, call_id: str) -> Item | None:
         """The open item that an event must be about, where one of the two has no key."""
-        mine = (item for item in reversed(self._items) if item.kind == kind and item.last is None)
-        item = next(mine, None)
-        return item if item is None or _is_bare(key) or _is_bare(item) else None
+        for item in reversed(self._items):
+            if (
+                item.kind == kind
+                and item.last is None
+                and item.call_id in ("", call_id or item.call_id)
+            ):
+                return item if _is_bare(key) or _is_bare(item) else None
+        return None
 
     def _repeated(self, position: int, given: JsonObject) -> Item:
         """The item of the stream that the closing list repeats, or a new one."""
@@ -199,8 +202,10 @@ class Response:
         return sorted(self._items, key=lambda item: item.index or 0)
 
     def _open(self, key: Key, given: JsonObject) -> list[Effect]:
-        kind = kind_of(given)
-        item = self._new(kind) if _is_bare(key) else self._item(key, kind, _call_id(given))
+        kind, call_id = kind_of(given), _call_id(given)
+        if _is_bare(key) and call_id not in self._call_ids:
+            self._bind(self._new(kind), key, call_id)
+        item = self._item(key, kind, call_id)
         if item.last is not None:
             return []
         item.first = given
@@ -288,6 +293,8 @@ class Response:
 
     def _all_arguments(self, done: ArgumentsDone) -> list[Effect]:
         item = self._item(done.key, "call")
+        if item.announced == "complete":
+            return []
         item.set_arguments(done.text)
         item.replaceable = False
         item.name = item.name or done.name or ""
@@ -338,6 +345,12 @@ class Response:
 def _is_bare(known: Key | Item) -> bool:
     """Nothing tells which item it is."""
     return known.index is None and known.id is None
+
+
+def _is_other(found: Item, key: Key, call_id: str) -> bool:
+    """A call that is closed under this key is not the one that comes now."""
+    is_same = not call_id or found.call_id in ("", call_id)
+    return not is_same and found.last is not None and (key.id is None or key.id != found.id)
 
 
 def _call_id(given: JsonObject) -> str:

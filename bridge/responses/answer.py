@@ -220,7 +220,7 @@ class Answer:
         try:
             data = load_object(bytes(body).removeprefix(BOM))
         except ValueError:
-            raise BadStream(self._nothing()) from None
+            raise BadStream(faults.not_a_stream(self._kind() or "text")) from None
         if data.get("error"):
             return await self._explained(Failure(data), [])
         if "output" not in data:
@@ -237,10 +237,13 @@ class Answer:
             body += data
 
     def _nothing(self) -> Fault:
-        """The fault of an answer in which nothing was found."""
-        kind = self._reply.headers.get("content-type") or "text/event-stream"
-        is_stream = "text/event-stream" in kind.lower()
+        """The fault of a stream in which nothing was found."""
+        kind = self._kind()
+        is_stream = not kind or "text/event-stream" in kind.lower()
         return faults.truncated() if is_stream else faults.not_a_stream(kind)
+
+    def _kind(self) -> str:
+        return self._reply.headers.get("content-type", "")
 
 
 class _Patience:

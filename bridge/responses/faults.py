@@ -364,4 +364,4 @@ def _scale(unit: str) -> float:
 
 
 def _number(text: str | None) -> float | None:
-    return None if text is None or not _NUMBER.fullmatch(text.strip()) else float(text)
+    return None if text is None or not _NUMBER.fullmatch(text.strip()) else float(text.strip())

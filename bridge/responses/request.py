@@ -5,6 +5,7 @@ Rule 2: what is not configured is not sent: servers refuse parameters that they 
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Literal, Protocol, cast
 
 
@@ -48,8 +49,7 @@ def body(
         "model": settings.model,
         "instructions": instructions,
         "input": list(input),
-        **({"tools": offered, "tool_choice": "auto"} if offered else {}),
-        "parallel_tool_calls": settings.parallel_tool_calls,
+        **(_offer(offered, parallel=settings.parallel_tool_calls) if offered else {}),
         **({"reasoning": reasoning} if reasoning else {}),
         **({"include": ["reasoning.encrypted_content"]} if encrypted else {}),
         **({"text": {"verbosity": settings.verbosity}} if settings.verbosity else {}),
@@ -65,7 +65,8 @@ def function_tool(
     name: str, description: str, parameters: Mapping[str, Any], *, strict: bool
 ) -> dict[str, object]:
     """A tool as the API takes it; parameters: the JSON schema that pydantic writes."""
-    schema = _plain(_undescribed(parameters), parameters.get("$defs", {}), strict=strict)
+    schemas = _Schemas(parameters.get("$defs", {}), strict=strict)
+    schema = schemas.plain(_undescribed(parameters))
     return {
         "type": "function",
         "name": name,
@@ -73,6 +74,10 @@ def function_tool(
         "parameters": schema,
         "strict": strict,
     }
+
+
+def _offer(tools: Sequence[object], *, parallel: bool) -> dict[str, object]:
+    return {"tools": tools, "tool_choice": "auto", "parallel_tool_calls": parallel}
 
 
 def _given(**values: object) -> dict[str, object]:
@@ -97,61 +102,83 @@ def _undescribed(schema: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in schema.items() if key != "description"}
 
 
-_NOISE = frozenset({"title", "default", "$defs", "additionalProperties"})
+_NULL = {"type": "null"}
+_NOISE = frozenset({"title", "default", "$defs", "$ref", "properties", "additionalProperties"})
 
 
-def _plain(schema: Mapping[str, Any], named: Mapping[str, Any], *, strict: bool) -> dict[str, Any]:
-    """The schema with its references put in place, closed, and small.
+@dataclass(frozen=True, slots=True)
+class _Schemas:
+    """Writes schemas with their references put in place, and small.
 
-    Strict: every property is required, and one that may be left out may be null instead, which is
-    what the API demands of strict tools.
+    Strict: objects are closed, every property is required, and one that may be left out may be
+    null instead, which is what the API demands of strict tools.
     """
-    if "$ref" in schema:
-        found = named[str(schema["$ref"]).rpartition("/")[2]]
-        schema = {**_undescribed(found), **schema}
-    result = {
-        key: _inside(value, named, strict=strict)
-        for key, value in schema.items()
-        if key not in _NOISE and key not in ("$ref", "properties")
-    }
-    if "properties" not in schema:
+
+    named: Mapping[str, Any]
+    strict: bool
+    within: tuple[str, ...] = ()
+    """References that are being put in place: one inside itself can only be anything."""
+
+    def plain(self, schema: Mapping[str, Any]) -> dict[str, Any]:
+        if "$ref" in schema:
+            return self._resolved(schema)
+        result = {key: self._inside(value) for key, value in schema.items() if key not in _NOISE}
+        extra = False if self.strict else schema.get("additionalProperties")
+        if "properties" in schema:
+            needed = schema.get("required", ())
+            properties = {
+                name: self._property(value, optional=name not in needed)
+                for name, value in schema["properties"].items()
+            }
+            result |= {"properties": properties, "required": list(needed)}
+            if self.strict:
+                result["required"] = list(properties)
+        if extra is not None and schema.get("type") == "object":
+            result["additionalProperties"] = self._inside(extra)
         return result
-    needed = schema.get("required", [])
-    properties = {
-        name: _property(value, named, strict=strict, optional=name not in needed)
-        for name, value in schema["properties"].items()
-    }
-    result |= {"properties": properties, "additionalProperties": False}
-    result["required"] = list(properties) if strict else list(needed)
-    return result
 
+    def _resolved(self, schema: Mapping[str, Any]) -> dict[str, Any]:
+        name = str(schema["$ref"]).rpartition("/")[2]
+        if name in self.within or name not in self.named:
+            return {}
+        rest = {key: value for key, value in schema.items() if key != "$ref"}
+        inner = replace(self, within=(*self.within, name))
+        return inner.plain({**_undescribed(self.named[name]), **rest})
 
-def _property(
-    schema: Mapping[str, Any], named: Mapping[str, Any], *, strict: bool, optional: bool
-) -> dict[str, Any]:
-    plain = _plain(schema, named, strict=strict)
-    if "anyOf" in plain:
-        plain = _one_type(plain)
-    kind = plain.get("type")
-    if strict and optional and isinstance(kind, str):
-        plain["type"] = [kind, "null"]
-        if "enum" in plain:
-            plain["enum"] = [*plain["enum"], None]
-    return plain
+    def _property(self, schema: Any, *, optional: bool) -> Any:
+        plain = self._inside(schema)
+        if not isinstance(plain, dict):
+            return plain
+        one = _one_type(cast("dict[str, Any]", plain))
+        may_be_null = one is not plain and (self.strict or not optional)
+        return _nullable(one) if may_be_null or (self.strict and optional) else one
+
+    def _inside(self, value: Any) -> Any:
+        if isinstance(value, Mapping):
+            return self.plain(cast("Mapping[str, Any]", value))
+        if isinstance(value, list):
+            return [self._inside(item) for item in cast("list[Any]", value)]
+        return value
 
 
 def _one_type(schema: dict[str, Any]) -> dict[str, Any]:
-    """`T or null` as T, which then says itself that it may be null."""
-    choices = [choice for choice in schema["anyOf"] if choice.get("type") != "null"]
-    if len(choices) != 1:
+    """`T or null` as T, where the schema is that; else the schema itself."""
+    choices = schema.get("anyOf", ())
+    kept = [choice for choice in choices if choice != _NULL]
+    if len(kept) != 1 or len(choices) != 2 or not isinstance(kept[0], dict):
         return schema
     rest = {key: value for key, value in schema.items() if key != "anyOf"}
-    return {**choices[0], **rest}
+    return {**cast("dict[str, Any]", kept[0]), **rest}
 
 
-def _inside(value: Any, named: Mapping[str, Any], *, strict: bool) -> Any:
-    if isinstance(value, Mapping):
-        return _plain(cast("Mapping[str, Any]", value), named, strict=strict)
-    if isinstance(value, list):
-        return [_inside(item, named, strict=strict) for item in cast("list[Any]", value)]
-    return value
+def _nullable(schema: dict[str, Any]) -> dict[str, Any]:
+    """The schema, or null."""
+    kind = schema.get("type")
+    if isinstance(kind, str) and "const" not in schema:
+        more = {"enum": [*schema["enum"], None]} if "enum" in schema else {}
+        return {**schema, "type": [kind, "null"], **more}
+    if "anyOf" in schema:
+        choices = [choice for choice in schema["anyOf"] if choice != _NULL]
+        return {**schema, "anyOf": [*choices, _NULL]}
+    described = {key: value for key, value in schema.items() if key == "description"}
+    return {"anyOf": [_undescribed(schema), _NULL], **described}

@@ -174,23 +174,6 @@ def _fault(state: RetryCallState) -> Fault:
     return cast("ModelError", error).fault
 
 
-@dataclass(frozen=True, slots=True)
-class _Frames:
-    """As much of an HTTP answer as the parser of event streams looks at.
-
-    The real answer is not for it: its headers may name an encoding, which servers do not mean, and
-    a whole answer for each network read would cost more than all the rest.
-    """
-
-    text: str
-    headers: Mapping[str, str] = field(
-        default_factory=lambda: {"content-type": "text/event-stream"}
-    )
-
-    def iter_text(self) -> Iterator[str]:
-        yield self.text
-
-
 class _Reply:
     """One HTTP answer, as answer.py reads it."""
 
@@ -231,13 +214,35 @@ class _Reply:
             raise Unreachable(faults.truncated()) from None
 
     def frames(self, whole: bytes) -> Iterator[tuple[str, str]]:
-        """Name and data of each frame that has data."""
-        source = EventSource(cast("httpx.Response", _Frames(whole.decode("utf-8", "replace"))))
-        return ((frame.event, frame.data) for frame in source.iter_sse() if frame.data)
+        """Name and data of each frame in these bytes, which hold whole frames."""
+        return frames_in(whole)
 
     async def close(self) -> None:
         """Hang up."""
         await self._response.aclose()
+
+
+@dataclass(frozen=True, slots=True)
+class _Text:
+    """As much of an HTTP answer as the parser of event streams looks at.
+
+    The real answer is not for it: its headers may name an encoding, which servers do not mean, and
+    a whole answer for each network read would cost more than all the rest.
+    """
+
+    text: str
+    headers: Mapping[str, str] = field(
+        default_factory=lambda: {"content-type": "text/event-stream"}
+    )
+
+    def iter_text(self) -> Iterator[str]:
+        yield self.text
+
+
+def frames_in(whole: bytes) -> Iterator[tuple[str, str]]:
+    """Name and data of each frame in these bytes that has data; they hold whole frames."""
+    source = EventSource(cast("httpx.Response", _Text(whole.decode("utf-8", "replace"))))
+    return ((frame.event, frame.data) for frame in source.iter_sse() if frame.data)
 
 
 def _host(endpoint: Endpoint) -> str:

@@ -1,0 +1,204 @@
+import json
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from typing import Any, Literal, cast
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from bridge.responses.request import body, function_tool
+
+
+@dataclass(frozen=True)
+class Settings:
+    model: str = "m"
+    max_output_tokens: int | None = None
+    summary: str | None = None
+    verbosity: str | None = None
+    service_tier: str | None = None
+    parallel_tool_calls: bool = True
+    replay_reasoning: Literal["encrypted", "content", "both", "none"] = "none"
+    extra_body: dict[str, Any] = field(default_factory=dict[str, Any])
+    hosted_tools: tuple[str, ...] = ()
+
+
+TOOL = function_tool("read", "Reads.", {"type": "object", "properties": {}}, strict=True)
+
+
+def asked(
+    settings: Settings | None = None, *, effort: str | None = None, tools: Any = ()
+) -> dict[str, object]:
+    return body(
+        settings or Settings(),
+        effort=effort,
+        instructions="Be good.",
+        input=[{"role": "user", "content": "hi"}],
+        tools=tools,
+        cache_key="s1",
+    )
+
+
+LEAST = {
+    "model": "m",
+    "instructions": "Be good.",
+    "input": [{"role": "user", "content": "hi"}],
+    "prompt_cache_key": "s1",
+    "store": False,
+    "stream": True,
+}
+OFFER = {"tool_choice": "auto", "parallel_tool_calls": True}
+
+
+def test_what_is_not_configured_is_not_sent() -> None:
+    def check(given: dict[str, object], **more: Any) -> None:
+        assert given == {**LEAST, **more}
+
+    check(asked())
+    check(asked(effort="high"), reasoning={"effort": "high"})
+    check(asked(Settings(summary="auto")), reasoning={"summary": "auto"})
+    check(asked(Settings(verbosity="low")), text={"verbosity": "low"})
+    check(asked(Settings(max_output_tokens=9)), max_output_tokens=9)
+    check(asked(Settings(service_tier="flex")), service_tier="flex")
+    check(asked(tools=[TOOL]), tools=[TOOL], **OFFER)
+    hosted = {"type": "web_search"}
+    check(asked(Settings(hosted_tools=("web_search",))), tools=[hosted], **OFFER)
+    one = Settings(parallel_tool_calls=False, hosted_tools=("web_search",))
+    offer = {**OFFER, "parallel_tool_calls": False}
+    check(asked(one, tools=[TOOL]), tools=[TOOL, hosted], **offer)
+
+
+def test_encrypted_reasoning_is_asked_for_where_it_goes_back() -> None:
+    def check(replay: Any, *, included: bool) -> None:
+        given = asked(replace(Settings(), replay_reasoning=replay))
+        assert given.get("include") == (["reasoning.encrypted_content"] if included else None)
+
+    check("encrypted", included=True)
+    check("both", included=True)
+    check("content", included=False)
+    check("none", included=False)
+
+
+def test_extra_settings_go_into_the_body_and_into_its_objects() -> None:
+    extra = {"temperature": 0, "reasoning": {"context": "auto"}, "text": "plain", "store": True}
+    given = asked(Settings(verbosity="low", extra_body=extra), effort="low")
+    assert given == {**LEAST, **extra, "reasoning": {"effort": "low", "context": "auto"}}
+
+
+def test_the_same_input_gives_the_same_bytes() -> None:
+    settings = Settings(summary="auto", verbosity="low", replay_reasoning="both", service_tier="x")
+    first, second = (json.dumps(asked(settings, effort="low", tools=[TOOL])) for _ in range(2))
+    assert first == second
+    assert list(json.loads(first)) == [
+        "model", "instructions", "input", "tools", "tool_choice", "parallel_tool_calls",
+        "reasoning", "include", "text", "service_tier", "prompt_cache_key", "store", "stream",
+    ]  # fmt: skip
+
+
+# -- schemas
+
+
+class Colour(Enum):
+    RED = "red"
+    BLUE = "blue"
+
+
+class Spot(BaseModel):
+    """Ours alone."""
+
+    model_config = ConfigDict(extra="forbid")
+    x: int
+    note: str | None = Field(default=None, description="A note.")
+
+
+class Everything(BaseModel):
+    """Ours alone."""
+
+    model_config = ConfigDict(extra="forbid")
+    name: str = Field(description="A name.", min_length=1)
+    size: int = 3
+    colour: Colour | None = None
+    shade: Colour = Colour.RED
+    mode: Literal["one"] | None = Field(default=None, description="A mode.")
+    either: int | str | None = None
+    spot: Spot = Field(description="A spot.")
+    spots: list[Spot] | None = None
+    must: int | None
+
+
+def written(model: type[BaseModel], *, strict: bool) -> dict[str, Any]:
+    tool = function_tool("t", "d", model.model_json_schema(), strict=strict)
+    assert {key: tool[key] for key in ("type", "name", "description", "strict")} == {
+        "type": "function",
+        "name": "t",
+        "description": "d",
+        "strict": strict,
+    }
+    schema = tool["parameters"]
+    assert isinstance(schema, dict)
+    return cast("dict[str, Any]", schema)
+
+
+def test_a_strict_schema_requires_everything_and_lets_the_optional_be_null() -> None:
+    spot = {
+        "type": "object",
+        "properties": {
+            "x": {"type": "integer"},
+            "note": {"type": ["string", "null"], "description": "A note."},
+        },
+        "required": ["x", "note"],
+        "additionalProperties": False,
+    }
+    colour = {"type": ["string", "null"], "enum": ["red", "blue", None]}
+    properties = {
+        "name": {"type": "string", "description": "A name.", "minLength": 1},
+        "size": {"type": ["integer", "null"]},
+        "colour": colour,
+        "shade": colour,
+        "mode": {
+            "anyOf": [{"type": "string", "const": "one"}, {"type": "null"}],
+            "description": "A mode.",
+        },
+        "either": {"anyOf": [{"type": "integer"}, {"type": "string"}, {"type": "null"}]},
+        "spot": {**spot, "description": "A spot."},
+        "spots": {"type": ["array", "null"], "items": spot},
+        "must": {"type": ["integer", "null"]},
+    }
+    assert written(Everything, strict=True) == {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
+def test_a_loose_schema_leaves_out_what_may_be_left_out() -> None:
+    schema = written(Everything, strict=False)
+    assert schema["required"] == ["name", "spot", "must"]
+    assert schema["additionalProperties"] is False
+    properties = schema["properties"]
+    assert properties["size"] == {"type": "integer"}
+    assert properties["colour"] == {"type": "string", "enum": ["red", "blue"]}
+    assert properties["must"] == {"type": ["integer", "null"]}
+    assert properties["spots"]["items"]["required"] == ["x"]
+
+
+def test_schemas_of_others_keep_their_meaning() -> None:
+    def check(given: dict[str, Any], expected: dict[str, Any], *, strict: bool = False) -> None:
+        assert function_tool("t", "d", given, strict=strict)["parameters"] == expected
+
+    words = {"type": "object", "additionalProperties": {"type": "string", "title": "W"}}
+    check(words, {"type": "object", "additionalProperties": {"type": "string"}})
+    check(words, {"type": "object", "additionalProperties": False}, strict=True)
+    check({"type": "object", "properties": {"any": True}},
+          {"type": "object", "properties": {"any": True}, "required": []})  # fmt: skip
+    check({"type": "object", "properties": {"a": {"$ref": "#/nowhere/X"}}},
+          {"type": "object", "properties": {"a": {}}, "required": []})  # fmt: skip
+    tree = {"type": "object", "properties": {"left": {"$ref": "#/$defs/T"}}, "required": ["left"]}
+    inner: dict[str, Any] = {"type": "object", "properties": {"left": {}}, "required": ["left"]}
+    check({**tree, "$defs": {"T": tree}}, {**inner, "properties": {"left": inner}})
+    free = {"type": "object", "properties": {"a": {"description": "x", "minimum": 1}}}
+    schema = {"anyOf": [{"minimum": 1}, {"type": "null"}], "description": "x"}
+    check(free, {"type": "object", "properties": {"a": schema}, "required": ["a"],
+                 "additionalProperties": False}, strict=True)  # fmt: skip
+    check({"type": "object", "properties": {"a": {"anyOf": [True, {"type": "null"}]}}},
+          {"type": "object", "properties": {"a": {"anyOf": [True, {"type": "null"}]}},
+           "required": []})  # fmt: skip
