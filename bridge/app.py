@@ -100,8 +100,8 @@ async def _read(agent: Agent, peer: Peer, stdio: Stdio, received: bytes) -> None
 
 
 async def _stop_on_signal(scope: anyio.CancelScope) -> None:
-    """SIGTERM and SIGINT end the process like the end of input."""
-    with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
+    """SIGTERM, SIGINT and a terminal that closes end the process like the end of input."""
+    with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT, signal.SIGHUP) as signals:
         async for _ in signals:
             scope.cancel()
 

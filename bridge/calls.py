@@ -7,6 +7,7 @@ Rule 3: however this ends, every call has one result in the history and one end 
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any
@@ -20,6 +21,7 @@ from bridge.core import policy, updates
 from bridge.core.records import Announced, Returned, SawFile
 from bridge.core.response import FunctionCall
 from bridge.core.wire import load_object
+from bridge.errors import BridgeError
 from bridge.responses.request import function_tool
 from bridge.session import Session
 from tools.base import Context, Files, Prepared, Result, Shell, Signal, Tool
@@ -79,7 +81,8 @@ class Calls:
         finally:
             for card_id, (call, announced) in list(self._open.items()):
                 text = ABORTED if card_id in self._started else NEVER_STARTED
-                self._finish(call, announced, Result(text, ok=False))
+                with suppress(BridgeError):  # what cannot be written down still ends its card
+                    self._finish(call, announced, Result(text, ok=False))
 
     def _groups(self) -> Iterator[list[Pair]]:
         """Neighbours that may run at the same time, everything else alone."""
@@ -154,6 +157,10 @@ class Calls:
         answer = await self._editor.permission(question, grant)
         if answer == "always" and grant is not None:
             session.grants.add(grant)
+        # The mode may have changed while the person thought about it.
+        now = policy.judge(session.mode, session.permission, access)
+        if isinstance(now, policy.Deny):
+            return Result.error(f"{call.name} {now.text}")
         if answer == "no":
             return Result.error(
                 "the user declined this call; do not repeat it, go on without it or ask why"
@@ -187,8 +194,6 @@ class Calls:
     def _finish(self, call: FunctionCall, announced: Announced, result: Result) -> None:
         del self._open[announced.card_id]
         session, screen = self._session, self._screens.pop(announced.card_id, None)
-        for change in session.seen.changes():
-            session.record(SawFile(change))
         returned = Returned(
             announced.card_id,
             call.call_id,
@@ -199,9 +204,11 @@ class Calls:
             result.title,
             result.data,
         )
-        session.record(returned)
         streamed = screen is not None and screen.flush()
         self._editor.update(ending(returned, announced, self._editor, streamed=streamed))
+        for change in session.seen.changes():
+            session.record(SawFile(change))
+        session.record(returned)
         if result.signal is not None:
             self.signals.append(result.signal)
 

@@ -182,8 +182,15 @@ def _open(path: Path, flags: int) -> int:
 
 
 def _write(descriptor: int, data: bytes) -> None:
-    while data:
-        data = data[os.write(descriptor, data) :]
+    """Write all of it, or leave the file as it was and raise OSError."""
+    before = os.fstat(descriptor).st_size
+    try:
+        while data:
+            data = data[os.write(descriptor, data) :]
+    except OSError:
+        with suppress(OSError):  # not a file that can be cut
+            os.ftruncate(descriptor, before)
+        raise
 
 
 def _summary(path: Path) -> Summary | None:

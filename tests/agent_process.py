@@ -312,24 +312,25 @@ class Machine:
     @asynccontextmanager
     async def agent(
         self,
-        *arguments: str,
+        *,
         program: tuple[str, ...] = PROGRAM,
+        configured: bool = True,
         env: Mapping[str, str] | None = None,
         greet: bool = True,
         code: int = 0,
+        answers_all: bool = True,
         **capabilities: Any,
     ) -> AsyncGenerator[Agent]:
-        """The agent, started and greeted by a client that can do this; it must end with this code.
-
-        A test that ends well waits for the answers to all that it asked.
-        """
-        command = [*program, *(arguments or ("--config", str(self.config)))]
+        """The agent, started and greeted by a client that can do this; how it ends is checked."""
+        command = [*program, *(("--config", str(self.config)) if configured else ())]
         environment = self.environment if env is None else env
         async with agent_process(command, env=environment, cwd=self.workspace) as agent:
             if greet:
                 await agent.editor.initialize(**capabilities)
             yield agent
             assert (await agent.end(), bytes(agent.stderr)) == (code, b"")
+            if answers_all:
+                agent.editor.laws.end()
             self._check(agent)
 
     def _check(self, agent: Agent) -> None:
@@ -383,6 +384,15 @@ async def printed(editor: Editor, call: str, text: str) -> None:
         return update.get("toolCallId") == call and text in json.dumps(update.get("content"))
 
     await editor.message(lambda message: "rawInput" not in json.dumps(message) and shows(message))
+
+
+def is_alive(pid: int) -> bool:
+    """Whether there is such a process, be it a zombie."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
 
 
 def read_lines(path: Path, marks: Mapping[str, str]) -> list[Message]:

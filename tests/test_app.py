@@ -53,6 +53,7 @@ class Line:
 def a_home_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("XDG_STATE_HOME", "XDG_CONFIG_HOME", "HOME"):
         monkeypatch.setenv(name, str(tmp_path / "home"))
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")  # is not for this machine itself
     # Both last as long as the process, which here is the one that runs the tests.
     monkeypatch.setattr(workshop, "hide_memory", lambda: True)
     monkeypatch.setattr(workshop, "adopt_orphans", lambda: True)

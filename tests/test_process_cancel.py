@@ -1,6 +1,5 @@
 """Cancelling the real agent at every moment of a turn, and prompts that wait for each other."""
 
-import os
 import sys
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
@@ -19,6 +18,7 @@ from tests.agent_process import (
     Request,
     begin_prompt,
     cancel,
+    is_alive,
     machine,
     printed,
 )
@@ -183,14 +183,6 @@ async def check_next_prompt(here: Machine, editor: Editor, session: str, name: s
     assert request.input[-1]["content"][0]["text"] == f"After {name}"
     await request.answer()
     assert (await editor.result(call))["stopReason"] == "end_turn", name
-
-
-def is_alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    return True
 
 
 async def test_a_turn_can_be_cancelled_at_every_moment(tmp_path: Path) -> None:

@@ -718,12 +718,13 @@ def test_a_thought_that_differs_is_a_thought_of_its_own() -> None:
 
 
 def test_messages_that_interleave_may_differ_both() -> None:
-    def two(a: str, b: str, more: str = "") -> list[Raw]:
+    def two(a: str, b: str) -> list[Raw]:
         return [text_delta(a[0], item_id="a"), text_delta(b[0], item_id="b"),
                 text_delta(a[1:], item_id="a"), text_delta(b[1:], item_id="b")]  # fmt: skip
 
-    effects = attempted(two("aa", "bb"), two("ax", "by"))
-    assert effects[4:] == [Restart(), Say(4, "ax"), Say(5, "by")]
+    third = text_delta("c", item_id="c")
+    effects = attempted(two("aa", "bb"), [*two("ax", "by"), third])
+    assert effects[4:] == [Restart(), Say(4, "ax"), Say(5, "by"), Say(6, "c")]
 
 
 def text_of(effects: Iterable[Effect]) -> list[str]:

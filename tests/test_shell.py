@@ -225,3 +225,35 @@ async def test_output_is_passed_on_while_the_command_runs(cwd: str) -> None:
     assert isinstance(call, Prepared)
     await call.run()
     assert heard == ["live"]
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("command", "harmless"),
+    [
+        ("cat file", True),
+        ("ls -l sub; wc -l file | sort", True),
+        ("cat f*", True),
+        ("grep -n word file", True),
+        ("cat .env", False),
+        ("cat .e*", False),
+        ("cat /etc/passwd", False),
+        ("cat /proc/*/environ", False),
+        ("cat away/x", False),
+        ("cat ../x", False),
+        ("cat ~/.netrc", False),
+        ("cd sub && cat file", False),
+        ("rg word", False),
+        ("grep -rn word .", False),
+        ("grep --recursive word .", False),
+        ("grep -f/etc/passwd file", False),
+        ("touch file", False),
+    ],
+)
+async def test_a_command_that_reads_what_read_would_ask_for_is_not_harmless(
+    cwd: str, command: str, harmless: bool
+) -> None:
+    (Path(cwd) / ".env").write_text("K=1\n")
+    call = await prepared({"command": command}, cwd, ScriptedShell(Ended("", "", 0)))
+    assert isinstance(call, Prepared)
+    assert call.access.harmless is harmless

@@ -25,6 +25,7 @@ def test_frames_come_out_as_soon_as_they_are_whole() -> None:
     check([b"data: 1\n", b"data: 2\n"], [b"", b""], b"data: 1\ndata: 2\n\n\n")
     check([], [])
     check([b"", b"\n"], [b"", b""])
+    check([b"\n\n"], [b"\n\n"])
 
 
 def test_a_byte_order_mark_is_dropped_in_front_only() -> None:
@@ -34,6 +35,7 @@ def test_a_byte_order_mark_is_dropped_in_front_only() -> None:
     check([BOM + b"data: 1\n\n"], [b"data: 1\n\n"])
     check([BOM[:1], BOM[1:2], BOM[2:] + b"x\n\n"], [b"", b"", b"x\n\n"])
     check([b"x\n\n" + BOM + b"y"], [b"x\n\n"], BOM + b"y\n\n")
+    check([b"xy\n\n", BOM + b"y\n\n"], [b"xy\n\n", BOM + b"y\n\n"])
     check([BOM + b"x"], [b""], b"x\n\n")
     check([BOM[:2]], [b""], BOM[:2] + b"\n\n")
     check([BOM], [b""])

@@ -2,6 +2,7 @@
 
 import json
 import os
+import resource
 import stat
 from pathlib import Path
 
@@ -125,6 +126,24 @@ def test_a_full_disk_is_said_in_a_sentence(tmp_path: Path) -> None:
     with pytest.raises(BridgeError, match="No space left on device"):
         journal.append(Noted("x"))
     journal.close()
+
+
+def test_what_did_not_fit_leaves_no_half_line(tmp_path: Path) -> None:
+    store, file = Store(tmp_path), tmp_path / "s1.jsonl"
+    journal = store.create(opened("s1"))
+    journal.start()
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (file.stat().st_size + 10, before[1]))
+    try:
+        with pytest.raises(BridgeError, match="File too large"):
+            journal.append(Noted("lost"))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    journal.append(Noted("kept"))
+    journal.close()
+    records, again = store.load("s1")
+    again.close()
+    assert records[1:] == [Noted("kept")]
 
 
 def _descriptors(file: Path) -> list[int]:

@@ -6,10 +6,13 @@ Rule 1: a command that ran is a success whatever its exit code; the text tells t
 Rule 2: the model gets the output as it is, the person the same without the final line ends.
 """
 
+import re
 import stat
 from dataclasses import replace
+from glob import glob
 
 import anyio
+import anyio.to_thread
 from pydantic import Field
 
 from tools import paths
@@ -26,7 +29,7 @@ from tools.base import (
     Tool,
 )
 from tools.output import one_line
-from tools.shell_line import is_harmless
+from tools.shell_line import Word, commands, is_harmless
 
 _DEFAULT_TIMEOUT = 120_000
 _LONGEST_TIMEOUT = 600_000
@@ -58,6 +61,12 @@ def _card(arguments: ShellArguments, _cwd: str) -> Card:
     )
 
 
+_WANDERERS = frozenset({"cd", "rg"})
+"""After one of these, or by it, other files are read than those that are named."""
+_TREE_READERS = frozenset({"grep", "egrep", "fgrep"})
+_RECURSIVE = re.compile(r"-[A-Za-z]*[rRd]|--(?:recursive|dereference-recursive|directories)")
+
+
 async def _prepare(arguments: ShellArguments, context: Context) -> Prepared | Result:
     command = arguments.command
     if problem := _fault(command):
@@ -69,7 +78,7 @@ async def _prepare(arguments: ShellArguments, context: Context) -> Prepared | Re
         "run",
         subject=command,
         outside=not any(paths.is_inside(folder, root) for root in context.roots),
-        harmless=is_harmless(command),
+        harmless=is_harmless(command) and await _stays_inside(command, folder, context),
     )
     milliseconds = arguments.timeout_ms or _DEFAULT_TIMEOUT
 
@@ -85,10 +94,41 @@ async def _prepare(arguments: ShellArguments, context: Context) -> Prepared | Re
     return Prepared(access, run)
 
 
+async def _stays_inside(command: str, folder: str, context: Context) -> bool:
+    """Whether a command that only reads does so where `read` would need no permission either.
+
+    What cannot be told is a no: folders that it enters, options that name files, whole trees.
+    """
+    for name, *arguments in commands(command):
+        if name.text in _WANDERERS:
+            return False
+        for word in arguments:
+            if word.text.startswith("-"):
+                if "/" in word.text or (name.text in _TREE_READERS and _RECURSIVE.match(word.text)):
+                    return False
+            elif not await _is_open(word, folder, context):
+                return False
+    return True
+
+
+async def _is_open(word: Word, folder: str, context: Context) -> bool:
+    """Whether a word, if it is the name of files, names only such as anyone may read."""
+    if word.text.startswith("~"):
+        return False
+    named = paths.absolute(word.text, folder)
+    found = await anyio.to_thread.run_sync(glob, named) if word.pattern else []
+    for path in (named, *found):
+        resolved = await context.files.resolve(path)
+        inside = any(paths.is_inside(resolved, root) for root in context.roots)
+        if not inside or paths.is_secret(path) or paths.is_secret(resolved):
+            return False
+    return True
+
+
 async def _folder(workdir: str | None, context: Context) -> str | Result:
     """Where the command runs, resolved; or what is wrong with it."""
     if workdir is None:
-        return context.cwd
+        return await context.files.resolve(context.cwd)
     if problem := _fault(workdir):
         return _failure(f"workdir {problem}")
     path = paths.absolute(workdir, context.cwd)

@@ -37,5 +37,4 @@ class Frames:
     def end(self) -> bytes:
         """What is left, ended."""
         rest = bytes(self._pending).removeprefix(b"" if self._begun else BOM)
-        self._pending.clear()
         return rest + b"\n\n" if rest.strip() else b""

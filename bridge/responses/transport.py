@@ -77,7 +77,7 @@ class Transport:
         self._inner = inner
         self._clock = clock
         self._sleep = sleep
-        self._pools: dict[tuple[bool, str | None], _Pool] = {}
+        self._pools: dict[tuple[bool, str | None, bool], _Pool] = {}
 
     async def __aenter__(self) -> "Transport":
         return self
@@ -147,7 +147,7 @@ class Transport:
 
         The library's own clock stands still while the machine sleeps, connections die meanwhile.
         """
-        key = endpoint.base_url.startswith("https:"), endpoint.ca_file
+        key = endpoint.base_url.startswith("https:"), endpoint.ca_file, _is_here(_host(endpoint))
         pool = self._pools.get(key)
         if pool and not pool.users and self._clock() - pool.idle_since > _KEEPALIVE_SECONDS:
             del self._pools[key]
@@ -249,6 +249,10 @@ def _host(endpoint: Endpoint) -> str:
     return urlsplit(endpoint.base_url).hostname or endpoint.base_url
 
 
+def _is_here(host: str) -> bool:
+    return host in ("localhost", "::1") or host.startswith("127.")
+
+
 def _lost(endpoint: Endpoint, error: httpx.HTTPError | httpx.InvalidURL) -> Fault:
     """The fault of a request that got no answer. What httpx says may hold headers: not shown."""
     host = _host(endpoint)
@@ -261,8 +265,9 @@ def _lost(endpoint: Endpoint, error: httpx.HTTPError | httpx.InvalidURL) -> Faul
 
 
 def _new_client(
-    secure: bool,  # noqa: FBT001 (half of a key)
+    secure: bool,  # noqa: FBT001 (part of a key)
     ca_file: str | None,
+    here: bool,  # noqa: FBT001 (part of a key)
     inner: httpx.AsyncBaseTransport | None,
 ) -> httpx.AsyncClient:
     verify = _tls(ca_file) if secure and inner is None else False
@@ -271,6 +276,7 @@ def _new_client(
             verify=verify,
             transport=inner,
             follow_redirects=False,
+            trust_env=not here,  # no proxy stands between this machine and itself
             limits=httpx.Limits(
                 max_connections=None,
                 max_keepalive_connections=20,

@@ -1,0 +1,77 @@
+"""The fake server is held to the types of the official client."""
+
+from typing import Any, cast
+
+import anyio
+import pytest
+from openai import AsyncOpenAI
+from openai.types.responses import Response, ResponseStreamEvent
+from pydantic import TypeAdapter
+
+from tests.fake_responses import (
+    Event,
+    FakeResponses,
+    called,
+    failed,
+    incomplete,
+    refused,
+    said,
+    stream,
+    thought,
+)
+
+pytestmark = pytest.mark.anyio
+
+SCRIPTS: dict[str, list[Event]] = {
+    "everything": stream(
+        thought("One.", "Two."), said("Hello there"), called("c", "read", '{"a":1}')
+    ),
+    "refusal": stream(refused("I will not.")),
+    "nothing": stream(),
+    "incomplete": incomplete(said("Cut")),
+    "failed": failed(said("Half"), code="server_error"),
+    "cut": stream(said("Half"), end=""),
+}
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_every_event_is_of_the_official_types(name: str) -> None:
+    adapter: TypeAdapter[Any] = TypeAdapter(ResponseStreamEvent)
+    for number, event in enumerate(SCRIPTS[name]):
+        read = adapter.validate_python(event, strict=True)
+        assert read.type == event["type"]
+        assert read.sequence_number == number
+        assert not read.model_extra
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+async def test_the_official_client_reads_a_stream_to_its_end(name: str) -> None:
+    fake = FakeResponses(SCRIPTS[name])
+    with anyio.fail_after(10):
+        async with fake.serve() as base_url, client(base_url) as openai:
+            events = await openai.responses.create(model="m", input="hi", stream=True)
+            kinds = [event.type async for event in events]
+    assert kinds == [event["type"] for event in SCRIPTS[name]]
+    assert fake.asked[0].body == {"model": "m", "input": "hi", "stream": True}
+    assert fake.asked[0].headers["authorization"] == "Bearer k"
+
+
+@pytest.mark.parametrize("name", ["everything", "refusal", "nothing"])
+async def test_the_official_client_puts_the_same_response_together(name: str) -> None:
+    fake = FakeResponses(SCRIPTS[name], cut=7)
+    with anyio.fail_after(10):
+        async with (
+            fake.serve() as base_url,
+            client(base_url) as openai,
+            openai.responses.stream(model="m", input="hi") as events,
+        ):
+            response = cast("Response", await events.get_final_response())
+    expected = Response.model_validate(SCRIPTS[name][-1]["response"], strict=True)
+    ours = expected.model_dump(exclude_none=True, mode="json")
+    theirs = response.model_dump(exclude_none=True, mode="json", exclude={"output": {"__all__": {
+        "parsed_arguments": True, "content": {"__all__": {"parsed"}}}}})  # fmt: skip
+    assert theirs == ours
+
+
+def client(base_url: str) -> AsyncOpenAI:
+    return AsyncOpenAI(api_key="k", base_url=base_url, max_retries=0)
