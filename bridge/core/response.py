@@ -100,6 +100,8 @@ class Response:
         self._known: dict[tuple[int | str | None, str], Item] = {}
         """By index or id, and kind: servers give an item of each kind the same index or id."""
         self._call_ids: dict[str, Item] = {}
+        self._complete: set[str] = set()
+        """Ids of the calls that were announced as complete."""
         self.stage: Stage = Stage() if shown is None else shown.stage.next_attempt()
         self._lanes = {Say: self.stage.messages, Think: self.stage.thoughts}
         self._restarted = False
@@ -303,9 +305,11 @@ class Response:
 
     def _announce(self, item: Item, *, complete: bool) -> list[Effect]:
         call = item.call()
-        if call is None or item.announced == "complete":
+        if call is None or item.announced == "complete" or call.call_id in self._complete:
             return []
         item.announced = "complete" if complete else "early"
+        if complete:
+            self._complete.add(call.call_id)
         return [Call(call, complete)]
 
     # -- the end
