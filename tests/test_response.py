@@ -96,6 +96,8 @@ def check_laws(effects: Sequence[Effect]) -> None:
     if isinstance(end, Finished):
         assert all(announced[call.call_id] == Call(call, complete=True) for call in end.calls)
         assert len({call.call_id for call in end.calls}) == len(end.calls)
+        kept = [item["call_id"] for item in end.items if str(item["type"]).endswith("_call")]
+        assert sorted(map(str, kept)) == sorted(announced)
         assert not end.calls or end.outcome == "completed"
 
 
@@ -437,6 +439,11 @@ def test_a_call_is_run_once_by_its_call_id() -> None:
     check(1, item_done(call_item(), output_index=0), item_done(call_item(), output_index=1))
     check(1, item_added(call_item(id="x")), item_done(call_item("{}", id="y")))
     check(1, item_done(call_item()), ended(call_item()))
+    check(1, ended(call_item(), call_item()))
+    check(1, ended(call_item(id="x"), call_item(id="y")))
+    check(2, ended(call_item(), call_item(call_id="d")))
+    bare = item_added(call_item(call_id=""), output_index=0)
+    check(1, bare, item_added(call_item(), output_index=1), item_done(call_item(), output_index=0))
     check(1, item_done(call_item(), output_index=0), ended(call_item(call_id="new")))
     check(2, item_done(call_item()), item_done(call_item(call_id="d")))
     check(2, item_done(call_item(), output_index=0),

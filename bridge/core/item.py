@@ -89,7 +89,7 @@ class Item:
         """The item as it goes back to the server; nothing if it says nothing."""
         match self.kind:
             case "call":
-                if self.call() is not None:
+                if self.announced:  # else it has no name, or another item is the same call
                     named = {"type": self.type, "call_id": self.call_id, "name": self.name}
                     yield {**self._given(), **named, CALLS[self.type]: self.arguments.whole()}
             case "message":

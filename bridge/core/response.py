@@ -172,15 +172,18 @@ class Response:
 
     def _repeated(self, position: int, given: JsonObject) -> Item:
         """The item of the stream that the closing list repeats, or a new one."""
-        kind, text = kind_of(given), said_in(given)
+        kind, call_id, text = kind_of(given), _call_id(given), said_in(given)
         alike = (item for item in self._items if text and item.kind == kind and item.said() == text)
         found = (
-            self._call_ids.get(_call_id(given))
+            self._call_ids.get(call_id)
             or self._known.get((text_of(given, "id"), kind))
             or next(alike, None)
             or self._known.get((position, kind))
         )
-        return found or self._new(kind)
+        if found is None:
+            found = self._new(kind)
+            self._bind(found, Key(None, None), call_id)
+        return found
 
     def _new(self, kind: str) -> Item:
         item = Item(next(self.stage.numbers), kind)
@@ -328,7 +331,8 @@ class Response:
         self.over = True
         outcome, reason = self._outcome(ended)
         items = tuple(final for item in self._ordered() for final in item.final())
-        calls = [call for item in self._ordered() if (call := item.call()) is not None]
+        told = [item for item in self._ordered() if item.announced]
+        calls = [call for item in told if (call := item.call()) is not None]
         runnable = tuple(calls) if outcome == "completed" else ()
         usage = _usage(ended.response.get("usage"))
         return [*effects, Finished(outcome, items, runnable, usage, reason)]
