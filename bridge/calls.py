@@ -98,20 +98,23 @@ class Calls:
                 yield from ([pair] for pair in group)
 
     async def _together(self, group: Sequence[Pair]) -> list[Result]:
+        """Prepare and ask in the model's order, then make the calls at the same time."""
+        ready = [(announced, await self._ready(call, announced)) for call, announced in group]
         results: dict[str, Result] = {}
 
-        async def one(call: FunctionCall, announced: Announced) -> None:
-            results[announced.card_id] = await self._call(call, announced)
+        async def one(announced: Announced, prepared: Prepared | Result) -> None:
+            results[announced.card_id] = await self._made(announced, prepared)
 
-        if len(group) == 1:
-            await one(*group[0])
+        if len(ready) == 1:
+            await one(*ready[0])
         else:
             async with anyio.create_task_group() as tasks:
-                for pair in group:
+                for pair in ready:
                     tasks.start_soon(one, *pair)
         return [results[announced.card_id] for _, announced in group]
 
-    async def _call(self, call: FunctionCall, announced: Announced) -> Result:
+    async def _ready(self, call: FunctionCall, announced: Announced) -> Prepared | Result:
+        """The call, allowed and ready to be made; a Result where it will not be."""
         tool = self._bench.tools.get(call.name)
         if tool is None or call.custom:
             return Result.error(f'unknown tool "{call.name}"')
@@ -130,9 +133,11 @@ class Calls:
         prepared = await bound.prepare(self._context(announced))
         if isinstance(prepared, Result):
             return prepared
-        refused = await self._refused(call, announced, prepared)
-        if refused is not None:
-            return refused
+        return await self._refused(call, announced, prepared) or prepared
+
+    async def _made(self, announced: Announced, prepared: Prepared | Result) -> Result:
+        if isinstance(prepared, Result):
+            return prepared
         await checkpoint_if_cancelled()
         self._started.add(announced.card_id)
         self._editor.update(updates.progress(announced.card_id, status="in_progress"))

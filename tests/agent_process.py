@@ -11,7 +11,7 @@ import os
 import re
 import sys
 from collections.abc import AsyncGenerator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
@@ -70,12 +70,12 @@ class Request:
             self._started = True
             await self._head("200 OK", "text/event-stream", "transfer-encoding: chunked")
         if data:
-            await self._stream.send(b"%x\r\n%b\r\n" % (len(data), data))
+            await self._send(b"%x\r\n%b\r\n" % (len(data), data))
 
     async def close(self) -> None:
         """End the stream as a server does that has said all it has to say."""
         await self.raw(b"")
-        await self._stream.send(b"0\r\n\r\n")
+        await self._send(b"0\r\n\r\n")
 
     async def cut(self) -> None:
         """Break the connection."""
@@ -87,11 +87,16 @@ class Request:
         """Answer with another status, or with something else than a stream."""
         self._started = True
         await self._head(status, kind, f"content-length: {len(body)}", *headers)
-        await self._stream.send(body)
+        await self._send(body)
 
     async def _head(self, status: str, kind: str, *headers: str) -> None:
         lines = [f"HTTP/1.1 {status}", f"content-type: {kind}", *headers, "", ""]
-        await self._stream.send("\r\n".join(lines).encode())
+        await self._send("\r\n".join(lines).encode())
+
+    async def _send(self, data: bytes) -> None:
+        """What is sent to a client that has hung up is lost: it may do so when it has enough."""
+        with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
+            await self._stream.send(data)
 
     # -- events
 
