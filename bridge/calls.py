@@ -18,8 +18,8 @@ from anyio.lowlevel import checkpoint_if_cancelled
 from bridge.acp.editor import SessionEditor
 from bridge.answer import ending
 from bridge.core import policy, updates
+from bridge.core.effects import FunctionCall
 from bridge.core.records import Announced, Returned, SawFile
-from bridge.core.response import FunctionCall
 from bridge.core.wire import load_object
 from bridge.errors import BridgeError
 from bridge.responses.request import function_tool

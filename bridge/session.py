@@ -92,7 +92,8 @@ class Session:
     @property
     def roots(self) -> tuple[str, ...]:
         """Where files may be read and written without asking."""
-        return (os.path.realpath(self.cwd), self.scratch)
+        made = () if self._scratch is None else (self._scratch,)
+        return (os.path.realpath(self.cwd), *made)
 
     @property
     def dialect(self) -> Dialect:

@@ -18,6 +18,7 @@ from bridge.responses.faults import Broken
 from bridge.responses.transport import Transport
 from bridge.session import Prompt, Session
 from bridge.turn import Turn
+from tools.base import Ended
 from tools.environment import child_environment
 from tools.local import LocalFiles
 from tools.process import LocalShell, adopt_orphans, hide_memory
@@ -57,6 +58,30 @@ class Workshop:
         return await Turn(session, editor, self.models, self.bench).run(prompt)
 
 
+@dataclass(frozen=True, slots=True)
+class SessionShell:
+    """The shell of one session: without our secrets, with a temporary folder of its own."""
+
+    session: Session
+
+    async def run(
+        self,
+        command: str,
+        *,
+        cwd: str,
+        timeout: float,  # noqa: ASYNC109 (it is the command's, and its end is a result)
+        output: Callable[[str], None],
+    ) -> Ended:
+        """Run one command; what it may see is settled now, since most calls run none."""
+        config, scratch = self.session.config, self.session.scratch
+        environment = child_environment(
+            os.environ, config.secrets(os.environ), config.key_variables(), scratch
+        )
+        kept = {name: os.environ[name] for name in config.sandbox.env_keep if name in os.environ}
+        shell = LocalShell({**environment, **kept}, scratch)
+        return await shell.run(command, cwd=cwd, timeout=timeout, output=output)
+
+
 @asynccontextmanager
 async def workshop() -> AsyncGenerator[Workshop]:
     """The workshop of this process, until the context ends."""
@@ -64,14 +89,4 @@ async def workshop() -> AsyncGenerator[Workshop]:
     adopt_orphans()
     async with Transport() as transport:
         models = Models(transport, os.environ)
-        yield Workshop(models, Workbench(TOOLS, LocalFiles(), _shell))
-
-
-def _shell(session: Session) -> LocalShell:
-    """The shell of one session: without our secrets, with a temporary folder of its own."""
-    config = session.config
-    environment = child_environment(
-        os.environ, config.secrets(os.environ), config.key_variables(), session.scratch
-    )
-    kept = {name: os.environ[name] for name in config.sandbox.env_keep if name in os.environ}
-    return LocalShell({**environment, **kept}, session.scratch)
+        yield Workshop(models, Workbench(TOOLS, LocalFiles(), SessionShell))

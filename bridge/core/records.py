@@ -203,7 +203,7 @@ def decode(line: bytes) -> Record | None:
 
 
 def _plain(value: object) -> dict[str, object]:
-    return {field.name: getattr(value, field.name) for field in fields(value)}  # type: ignore[arg-type]
+    return {field.name: getattr(value, field.name) for field in fields(value)}  # pyright: ignore[reportArgumentType] (a record or a part of one)
 
 
 @cache

@@ -19,12 +19,10 @@ from bridge.core.effects import (
     Effect,
     Failed,
     Finished,
-    FunctionCall,
     Restart,
     Say,
     Think,
     Usage,
-    joined,
 )
 from bridge.core.item import (
     THOUGHTS,
@@ -55,21 +53,6 @@ from bridge.responses.events import (
     PartDone,
 )
 from bridge.responses.faults import of_event, truncated
-
-__all__ = [
-    "EARLY",
-    "Call",
-    "Effect",
-    "Failed",
-    "Finished",
-    "FunctionCall",
-    "Response",
-    "Restart",
-    "Say",
-    "Think",
-    "Usage",
-    "joined",
-]
 
 EARLY = 1024
 """Characters of streamed arguments after which an unfinished call is announced."""

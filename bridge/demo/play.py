@@ -118,7 +118,7 @@ def agent() -> int:
     with (
         tempfile.TemporaryDirectory(prefix="responses-acp-demo-") as folder,
         scripted_model(_PACE) as url,
-        subprocess.Popen(agent_command(_configure(Path(folder), url))) as process,  # noqa: S603
+        subprocess.Popen(agent_command(_configure(Path(folder), url))) as process,  # noqa: S603 (ourselves)
     ):
 
         def stop(_signal: int, _frame: FrameType | None) -> None:
