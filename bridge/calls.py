@@ -25,6 +25,7 @@ from bridge.errors import BridgeError
 from bridge.responses.request import function_tool
 from bridge.session import Session
 from tools.base import Context, Files, Prepared, Result, Shell, Signal, Tool
+from tools.frozen import frozen
 
 ABORTED = "Error: command aborted"
 NEVER_STARTED = "Error: tool call aborted before dispatch"
@@ -35,7 +36,7 @@ _SNAPSHOT_CHARACTERS = 4096
 Pair = tuple[FunctionCall, Announced]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Workbench:
     """The tools, and this machine's files and processes."""
 

@@ -6,17 +6,18 @@ Rule 2: a command answers with text; what the model is to do afterwards runs in 
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from bridge.core import goal as goals
 from bridge.core.goal import NO_GOAL, USAGE
 from bridge.core.records import GoalChanged
 from bridge.session import Session
+from tools.frozen import frozen
 
 _LINE = re.compile(r"/([A-Za-z][A-Za-z0-9_-]*)(?:[ \t\n]+(.*))?", re.DOTALL)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Reply:
     """What a command answers, and how the turn goes on."""
 
@@ -27,7 +28,7 @@ class Reply:
     """Work on the goal now."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Command:
     """One slash command."""
 

@@ -12,7 +12,7 @@ import stat
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Annotated, Any, Literal, cast
 from urllib.parse import urlsplit
@@ -37,6 +37,7 @@ from bridge.fields import (
     Variables,
     is_local,
 )
+from tools.frozen import frozen
 
 _REMOTE_FIRST_EVENT = 300.0
 """Seconds; a local server may read a long prompt for as long as it takes."""
@@ -44,7 +45,7 @@ _REMOTE_FIRST_EVENT = 300.0
 _LONGEST_KEY = 64 * 1024
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Endpoint:
     """All that is needed to reach a model's server."""
 

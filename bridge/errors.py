@@ -4,8 +4,9 @@ Rule 1: the text of an error names the thing, the cause and the remedy in one se
 Rule 2: no key, header, prompt text or traceback ever enters an error.
 """
 
-from dataclasses import dataclass
 from typing import Literal
+
+from tools.frozen import frozen
 
 ErrorKind = Literal[
     "auth", "quota", "rate_limit", "overloaded", "server_error", "bad_request",
@@ -50,7 +51,7 @@ class EditorError(BridgeError):
         self.data = data or {}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Fault:
     """What a model's server said of a failure, as far as it is known."""
 
@@ -116,7 +117,7 @@ def model_error(fault: Fault) -> ModelError:
     return _CLASS_OF_KIND.get(fault.kind, BadStream)(fault)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Answer:
     """A JSON-RPC error answer."""
 

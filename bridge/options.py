@@ -7,13 +7,13 @@ Rule 2: a value that is not offered changes nothing.
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from bridge.config import Config
 from bridge.core.records import Switched
 from bridge.errors import INVALID_PARAMS, EditorError
 from bridge.session import Session
+from tools.frozen import frozen
 
 Choice = dict[str, Any]
 
@@ -50,7 +50,7 @@ PRESETS: tuple[Choice, ...] = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OptionRow:
     """One option: how it looks and how a value is applied."""
 

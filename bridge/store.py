@@ -11,13 +11,13 @@ import re
 import stat
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
 from bridge import log
 from bridge.core.records import Opened, Record, Titled, decode, encode
 from bridge.errors import INVALID_PARAMS, NOT_FOUND, BridgeError, EditorError
+from tools.frozen import frozen
 
 try:
     import fcntl
@@ -32,7 +32,7 @@ _HEAD = 64 * 1024
 """Bytes in which the title is looked for; it stands right after the first prompt."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Summary:
     """One line of the session list."""
 

@@ -9,7 +9,7 @@ so that one can run inside another.
 import re
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal, Protocol
 
 import anyio
@@ -32,6 +32,7 @@ from bridge.responses.events import Event
 from bridge.responses.faults import Broken, truncated
 from bridge.session import Prompt, Session, now
 from tools.base import GoalReport, PlanApproved, Signal
+from tools.frozen import frozen
 
 StopReason = Literal["end_turn", "max_tokens", "max_turn_requests", "refusal", "cancelled"]
 
@@ -69,7 +70,7 @@ class ModelPort(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Turn:
     """The means to answer prompts of one session."""
 

@@ -7,7 +7,6 @@ HTTP client and the tools take as long to load as everything before.
 import os
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 
 from bridge.acp.editor import SessionEditor
 from bridge.calls import Workbench
@@ -20,12 +19,13 @@ from bridge.session import Prompt, Session
 from bridge.turn import Turn
 from tools.base import Ended
 from tools.environment import child_environment
+from tools.frozen import frozen
 from tools.local import LocalFiles
 from tools.process import LocalShell, adopt_orphans, hide_memory
 from tools.table import TOOLS
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Models:
     """The models' servers, with the keys that the environment and the configuration give."""
 
@@ -46,7 +46,7 @@ class Models:
             yield batches
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Workshop:
     """All that a turn needs beside its session and its editor."""
 
@@ -58,7 +58,7 @@ class Workshop:
         return await Turn(session, editor, self.models, self.bench).run(prompt)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SessionShell:
     """The shell of one session: without our secrets, with a temporary folder of its own."""
 

@@ -20,7 +20,8 @@ PURE = [
     "bridge", "bridge.acp", "bridge.acp.peer", "bridge.acp.schema", "bridge.core", "bridge.core.*",
     "bridge.errors", "bridge.responses", "bridge.responses.events", "bridge.responses.faults",
     "bridge.responses.quirks", "bridge.responses.request",
-    "bridge.responses.sse", "tools.base", "tools.hint", "tools.page", "tools.seen", "tools.splice",
+    "bridge.responses.sse", "tools.base", "tools.frozen", "tools.hint", "tools.page", "tools.seen",
+    "tools.splice",
 ]  # fmt: skip
 IMPURE = {"asyncio", "logging", "os", "random", "subprocess", "time", "threading", "socket"}
 
@@ -35,7 +36,7 @@ USERS = {
     "anyio": ["*"],
     "httpx": ["bridge.responses.transport"],
     "httpx_sse": ["bridge.responses.transport"],
-    "tenacity": ["bridge.responses.transport"],
+    "tenacity": ["bridge.responses.again"],
     "truststore": ["bridge.responses.transport"],
     "mcp": ["bridge.mcp"],
     "pathspec": ["tools.glob", "tools.grep", "tools.walk"],
@@ -54,6 +55,9 @@ NEVER = [
     ("bridge.[!_c]*", ["bridge.app"]),
 ]
 """Importer, and what it must not import. Of the tools, the editor's side knows the plain data."""
+
+ANYWHERE = "tools.frozen"
+"""How plain data is written: part of the language rather than of a side."""
 
 
 @cache
@@ -92,7 +96,9 @@ def forbidden(module: str, imported: str) -> str | None:
         package in IMPURE | {"anyio"} or (ours and not fits(imported, PURE))
     ):
         return "a pure module decides and does nothing"
-    if any(fits(module, [who]) and fits(imported, what) for who, what in NEVER):
+    if imported != ANYWHERE and any(
+        fits(module, [who]) and fits(imported, what) for who, what in NEVER
+    ):
         return "the sides know nothing of each other"
     return None
 

@@ -7,18 +7,18 @@ Rule 4: prepare() looks, run() acts. What prepare() shows is what a person is as
 """
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, Generic, Literal, Protocol, TypeAlias, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from tools.frozen import frozen
 from tools.seen import Seen, Stamp
 
 Kind = Literal["read", "edit", "execute", "other"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Place:
     """A file a call is about, for editors that follow along."""
 
@@ -28,7 +28,7 @@ class Place:
     """1-based."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Text:
     """Markdown for the person who watches."""
 
@@ -36,7 +36,7 @@ class Text:
     form: Literal["text"] = "text"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Console:
     """What a command printed, verbatim."""
 
@@ -44,7 +44,7 @@ class Console:
     form: Literal["console"] = "console"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Change:
     """One file before and after: whole texts, or the two strings of an edit not yet made."""
 
@@ -59,7 +59,7 @@ class Change:
 Shown: TypeAlias = Text | Console | Change
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Card:
     """How a call looks before it has a result."""
 
@@ -69,12 +69,12 @@ class Card:
     shown: tuple[Shown, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PlanApproved:
     """The person approved the plan: plan mode ends before the next request."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class GoalReport:
     """The model says that the goal is reached, or that it cannot go on."""
 
@@ -85,7 +85,7 @@ class GoalReport:
 Signal: TypeAlias = PlanApproved | GoalReport
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Result:
     """How a call ended."""
 
@@ -106,7 +106,7 @@ class Result:
         return Result(f"Error: {text}", ok=False)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Access:
     """What a call would touch: the facts a policy judges by."""
 
@@ -123,7 +123,7 @@ class Access:
     """A command that is proven to only read."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Prepared:
     """A call that can be made: what it would touch, how that looks, and the deed itself."""
 
@@ -133,7 +133,7 @@ class Prepared:
     """For the person who is asked: the whole change. None: the card says enough."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Option:
     """One choice of a question."""
 
@@ -141,7 +141,7 @@ class Option:
     description: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Question:
     """One question with its choices; without choices the answer is free text."""
 
@@ -152,26 +152,26 @@ class Question:
     multi_select: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Approved:
     """The person agreed to the plan."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Rejected:
     """The person did not agree to the plan."""
 
     feedback: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Answers:
     """Question id -> what was chosen or typed."""
 
     chosen: Mapping[str, tuple[str, ...]]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class NoAnswer:
     """Nobody answered; the text says why, as a sentence for the model."""
 
@@ -192,7 +192,7 @@ class Person(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Bytes:
     """A regular file as it was at one moment."""
 
@@ -250,7 +250,7 @@ class StaleFile(OSError):
     """The file changed since it was looked at."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Ended:
     """How a command ended."""
 
@@ -284,7 +284,7 @@ class Shell(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Context:
     """All that a call may use."""
 
@@ -311,7 +311,7 @@ class Arguments(BaseModel):
 A = TypeVar("A", bound=Arguments)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Bound:
     """A tool together with arguments that are valid for it."""
 
@@ -319,7 +319,7 @@ class Bound:
     prepare: Callable[[Context], Awaitable[Prepared | Result]]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Tool(Generic[A]):
     """One tool the model may call."""
 

@@ -6,9 +6,9 @@ Rule 2: texts of refusals are those that models recover from; they say what to d
 """
 
 import re
-from dataclasses import dataclass
 
 from tools.base import Bytes, Change, Context, FileTooLarge, Result, StaleFile
+from tools.frozen import frozen
 from tools.seen import Sight, Stamp
 from tools.splice import UNDECODABLE, decode
 from tools.target import MOVED, Target
@@ -20,7 +20,7 @@ CHANGED = "file changed since it was read"
 _UNWRITABLE = re.compile("[\0\ud800-\udfff]")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Known:
     """A file as it is now, which is as the model saw it."""
 

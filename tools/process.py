@@ -27,6 +27,7 @@ import anyio
 import anyio.to_thread
 
 from tools.base import Ended
+from tools.frozen import frozen
 from tools.offspring import MARK, kill_tree, signal_group, sweep
 from tools.output import Capture
 
@@ -56,7 +57,7 @@ Script: TypeAlias = tuple[tuple[str, ...], tuple[int, ...]]
 """An argv, and the open descriptors it needs."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Launch:
     """A program and all it is given; standard input is empty."""
 
@@ -67,7 +68,7 @@ class Launch:
     """Open descriptors it inherits beside the three."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LocalShell:
     """Commands run as the user, by bash, without confinement."""
 

@@ -9,12 +9,14 @@ Rule 4: a second name of the same file (a hard link, another case) shares what w
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import cache
 from hashlib import blake2b
 from typing import TypeAlias
 
 from pydantic import TypeAdapter, ValidationError
+
+from tools.frozen import frozen
 
 Version: TypeAlias = tuple[int, int, int, int, int]
 """dev, ino, size, and mtime and ctime in nanoseconds."""
@@ -23,7 +25,7 @@ Span: TypeAlias = tuple[int, int]
 """The first and the last of some lines, counted from 1."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Stamp:
     """What tells one state of a file from another."""
 
@@ -38,7 +40,7 @@ def new_digest() -> blake2b:
     return blake2b(digest_size=16)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Sight:
     """What was seen of one file."""
 
@@ -61,7 +63,7 @@ class Sight:
         return any(first <= span[0] and span[1] <= last for first, last in self.shown)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Edited:
     """Where the lines of an edited file went."""
 

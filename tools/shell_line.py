@@ -13,10 +13,11 @@ Rule 4: which files are read is not judged here.
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache, partial
 from itertools import pairwise
 from typing import Protocol, TypeAlias
+
+from tools.frozen import frozen
 
 _LONGEST = 8 * 1024
 """Characters; a longer line is not worth a proof."""
@@ -50,7 +51,7 @@ class Node(Protocol):
     def children(self) -> "Sequence[Node]": ...
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Word:
     """One argument as the program gets it."""
 

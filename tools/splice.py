@@ -12,8 +12,8 @@ Rule 4: new lines end as the line ends on which the match begins.
 import re
 from bisect import bisect_left
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+from tools.frozen import frozen
 from tools.seen import Edited, Span
 
 BOM = b"\xef\xbb\xbf"
@@ -22,7 +22,7 @@ UNDECODABLE = re.compile("[\udc80-\udcff]")
 """How decode() keeps a byte that is not UTF-8."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Spliced:
     """The edit can be made."""
 
@@ -33,12 +33,12 @@ class Spliced:
     edited: Edited
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Unmatched:
     """The old text is not there."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Ambiguous:
     """The old text is there more than once."""
 

@@ -1,15 +1,15 @@
 """The file a call is about: found once, judged for the policy, and found again before the deed."""
 
-from dataclasses import dataclass
 from typing import Literal
 
 from tools import paths
 from tools.base import Access, Context, Files, NotRegular, Result
+from tools.frozen import frozen
 
 MOVED = "the path leads elsewhere by now"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Target:
     """A file the model named."""
 

@@ -7,7 +7,6 @@ Rule 3: a wait for a person has no deadline; it ends with an answer, a cancel or
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal, cast
 
 from bridge.acp.connection import Connection
@@ -18,6 +17,7 @@ from bridge.core.updates import Update
 from bridge.core.wire import JsonObject, dump, encode
 from bridge.errors import EditorError
 from tools.base import Answers, Approved, NoAnswer, Question, Rejected
+from tools.frozen import frozen
 
 Permission = Literal["once", "always", "no"]
 
@@ -135,7 +135,7 @@ class SessionEditor:
         return dump({"jsonrpc": "2.0", "method": "session/update", "params": params}) + b"\n"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CallPerson:
     """The person in front of the editor; asked by a form, or else by permission buttons."""
 

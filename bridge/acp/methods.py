@@ -35,12 +35,13 @@ from bridge.errors import (
 )
 from bridge.session import Prompt, Session, now
 from bridge.store import Store, unknown_session
+from tools.frozen import frozen
 
 RequestId = str | int | None
 P = TypeVar("P", bound=BaseModel)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Answered:
     """A result, and what is sent as soon as it is out."""
 
@@ -346,7 +347,7 @@ def _cancel_request(agent: Agent, params: schema.CancelRequestParams) -> None:
 # -- the tables ----------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Method(Generic[P]):
     """One method: what its params must be, and what answers it."""
 
@@ -354,7 +355,7 @@ class Method(Generic[P]):
     handle: Callable[[Agent, P], Answered]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Notification(Generic[P]):
     """One notification: what its params must be, and what heeds it."""
 

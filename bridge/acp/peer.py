@@ -11,12 +11,12 @@ Rule 4: before `initialize` was seen nothing else is served; whoever refuses the
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TypeAlias, TypeGuard
 
 from bridge.core import wire
 from bridge.core.wire import Json, JsonObject
 from bridge.errors import INVALID_PARAMS, INVALID_REQUEST, PARSE_ERROR
+from tools.frozen import frozen
 
 Id: TypeAlias = str | int | None
 
@@ -24,7 +24,7 @@ _LONGEST_LINE = 64 * 1024 * 1024
 """Room for the images of a prompt, which clients cap at 32 MiB."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Request:
     """To be answered, under its id."""
 
@@ -33,7 +33,7 @@ class Request:
     params: JsonObject
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Note:
     """Not to be answered."""
 
@@ -41,7 +41,7 @@ class Note:
     params: JsonObject
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Reply:
     """The answer to a request of ours, or to one that we do not know."""
 

@@ -4,14 +4,14 @@ It must not know how any of it is found out, nor how it is shown.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from bridge.core.wire import JsonObject
 from bridge.errors import Fault
+from tools.frozen import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FunctionCall:
     """A call the model makes."""
 
@@ -23,7 +23,7 @@ class FunctionCall:
     custom: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Usage:
     """Tokens as the server counted them; what it left out counts as 0."""
 
@@ -33,7 +33,7 @@ class Usage:
     reasoning_tokens: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Say:
     """Message text of the item with this number."""
 
@@ -41,7 +41,7 @@ class Say:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Think:
     """Thought text of the item with this number."""
 
@@ -49,12 +49,12 @@ class Think:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Restart:
     """The answer differs from what was shown of it: the message that follows is told anew."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Call:
     """A call is to be announced; complete: its arguments are all that will come."""
 
@@ -62,7 +62,7 @@ class Call:
     complete: bool
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Finished:
     """The response ended by itself."""
 
@@ -75,7 +75,7 @@ class Finished:
     reason: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Failed:
     """The response failed or broke off."""
 

@@ -5,15 +5,15 @@ Rule 2: the answer itself lives in hello.py, which loads before anything else.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import cast
 
 from bridge.core.hello import AUTH_METHOD, BadHandshake, initialize
+from tools.frozen import frozen
 
 __all__ = ["AUTH_METHOD", "BadHandshake", "Capabilities", "client_capabilities", "initialize"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Capabilities:
     """What may be asked of the client, and shown to it."""
 

@@ -10,10 +10,10 @@ Rule 3: what enters is never changed in place.
 import hashlib
 from base64 import b64decode
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Literal, cast
 
 from bridge.core.records import Forgotten, Item, Noted, Prompted, Record, Responded, Returned
+from tools.frozen import frozen
 
 INTERRUPTED = "Error: the call was interrupted before it ended; it may have had effects."
 
@@ -31,7 +31,7 @@ _PORTABLE: dict[str, tuple[str, ...]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Dialect:
     """How the server at hand wants its own items back."""
 
@@ -41,7 +41,7 @@ class Dialect:
     reasoning: Literal["encrypted", "content", "both", "none"] = "encrypted"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Entry:
     prompt: int
     item: Item

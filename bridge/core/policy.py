@@ -5,26 +5,26 @@ Rule 2: the first row of RULES that fits decides; a call that no row fits is ask
 Rule 3: a lasting permission covers what its label says and nothing wider.
 """
 
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from tools.base import Access
+from tools.frozen import frozen
 
 Mode = Literal["default", "plan"]
 Preset = Literal["ask", "workspace-write", "danger-full-access"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Allow:
     """The call runs."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Ask:
     """The person decides."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Deny:
     """The call does not run; the text is for the model."""
 
@@ -34,7 +34,7 @@ class Deny:
 Verdict: TypeAlias = Allow | Ask | Deny
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Rule:
     """One row: None in a column fits everything."""
 
@@ -83,7 +83,7 @@ def refusal(mode: Mode, *, mutates: bool) -> Deny | None:
     return NOT_IN_PLAN_MODE if mutates and mode == "plan" else None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Grant:
     """A permission that lasts as long as its session."""
 

@@ -8,7 +8,7 @@ so that an older program reads a newer log as far as it can.
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from functools import cache
 from typing import Literal, TypeAlias
 
@@ -16,6 +16,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from bridge.core.wire import load_object
 from tools.base import Card, Shown
+from tools.frozen import frozen
 
 FORMAT = 1
 
@@ -23,7 +24,7 @@ Item: TypeAlias = Mapping[str, object]
 """A JSON object of one of the wires, kept as it came."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Opened:
     """The first record: what does not change, and the options at the start."""
 
@@ -38,7 +39,7 @@ class Opened:
     format: int = FORMAT
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Prompted:
     """The user's prompt, as the editor sent it."""
 
@@ -51,14 +52,14 @@ class Prompted:
     """False: a slash command, which the model never sees."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Noted:
     """A message we add for the model; the person does not see it."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SaidText:
     """Message or thought text that the person saw under one message id."""
 
@@ -67,7 +68,7 @@ class SaidText:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Announced:
     """A tool call that the person saw, with the card it had."""
 
@@ -79,7 +80,7 @@ class Announced:
     card: Card
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Responded:
     """One answer of the model's: what was seen of it, and what goes back in later requests."""
 
@@ -93,7 +94,7 @@ class Responded:
     """Tokens in the context after it, as the server counted."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Returned:
     """How a tool call ended."""
 
@@ -107,7 +108,7 @@ class Returned:
     data: Item | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Told:
     """A message of our own to the person; the model does not see it."""
 
@@ -115,14 +116,14 @@ class Told:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Forgotten:
     """The model no longer sees this prompt and what followed up to here."""
 
     prompt: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Switched:
     """A session option changed."""
 
@@ -130,7 +131,7 @@ class Switched:
     value: str | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Titled:
     """The session got its title."""
 
@@ -138,14 +139,14 @@ class Titled:
     at: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SawFile:
     """What the model has seen of a file, for the read-before-edit rule."""
 
     file: Item
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class GoalChanged:
     """The goal as it now stands; no objective: there is none."""
 

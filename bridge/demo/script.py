@@ -8,10 +8,10 @@ Rule 2: whatever the request holds, there is an answer, and after a few calls an
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from bridge.core.wire import Json, JsonObject
+from tools.frozen import frozen
 
 NOTES = b"""Release notes
 - the start page greets new users with "helo wrold"
@@ -30,21 +30,21 @@ _MOST_CALLS = 8
 _MOST_PLANS = 3
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Think:
     """A part of the reasoning summary."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Say:
     """A part of the message."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Call:
     """A tool call."""
 
@@ -55,7 +55,7 @@ class Call:
 Part: TypeAlias = Think | Say | Call
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Made:
     """A call of this turn that has ended."""
 
@@ -68,7 +68,7 @@ class Made:
         return not self.output.startswith("Error")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Asked:
     """What a request asks, as far as the script looks at it."""
 

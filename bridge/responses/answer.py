@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from math import inf
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 import anyio
 
@@ -31,6 +31,10 @@ _NO_NAME = "message"
 """What the grammar of event streams calls a frame that has no name."""
 _NO_STREAM = (b"{", b"[", b"<")
 """How bodies begin that are no streams: JSON and HTML."""
+
+
+OnWait: TypeAlias = Callable[[Fault, int, int, float], None]
+"""Told of a wait before another attempt: why, which attempt failed, of how many, seconds."""
 
 
 class Endpoint(Protocol):

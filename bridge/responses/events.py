@@ -8,18 +8,18 @@ event without the field that makes it what it is, is Ignored.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from bridge.core.wire import Json, JsonObject
 from bridge.errors import Fault
+from tools.frozen import frozen
 
 Family = Literal["text", "refusal", "summary", "raw"]
 """Kinds of text: of a message, and of reasoning as a summary or as it was thought."""
 Status = Literal["completed", "incomplete", "cancelled"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Key:
     """Which item an event is about; servers may leave out either, or both."""
 
@@ -27,7 +27,7 @@ class Key:
     id: str | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ItemAdded:
     """An item opens."""
 
@@ -35,7 +35,7 @@ class ItemAdded:
     item: JsonObject
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ItemDone:
     """An item closes; this is how it stands."""
 
@@ -43,7 +43,7 @@ class ItemDone:
     item: JsonObject
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Delta:
     """A piece of text."""
 
@@ -53,7 +53,7 @@ class Delta:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PartDone:
     """All the text of one part."""
 
@@ -63,7 +63,7 @@ class PartDone:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ArgumentsDelta:
     """A piece of a call's arguments."""
 
@@ -71,7 +71,7 @@ class ArgumentsDelta:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ArgumentsDone:
     """All the arguments of a call."""
 
@@ -80,7 +80,7 @@ class ArgumentsDone:
     name: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Ended:
     """The response is over, and not as failed."""
 
@@ -88,7 +88,7 @@ class Ended:
     response: JsonObject
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Failure:
     """The response failed, in one of the forms servers use to say so."""
 
@@ -97,7 +97,7 @@ class Failure:
     """What it means, where more is known than the body says: the transport has the headers."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Ignored:
     """Signs of life, and what we do not know."""
 

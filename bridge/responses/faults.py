@@ -11,12 +11,12 @@ Rule 3: how long to wait, a server says in a header or in words; what cannot be 
 import math
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from typing import cast
 
 from bridge.core.wire import Json, JsonObject, load
 from bridge.errors import ErrorKind, Fault
+from tools.frozen import frozen
 
 _MOST_WORDS = 240
 _MOST_CODE = 80
@@ -108,7 +108,7 @@ _UNITS = {"ms": 0.001, "mil": 0.001, "s": 1.0, "sec": 1.0, "m": 60.0, "min": 60.
 """Seconds by the first letters of a unit; hours are the rest."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Said:
     """What a body holds, wherever it holds it."""
 
@@ -117,7 +117,7 @@ class _Said:
     message: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Broken:
     """An attempt at a response that failed when something of it was shown already."""
 

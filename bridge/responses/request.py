@@ -5,8 +5,10 @@ Rule 2: what is not configured is not sent: servers refuse parameters that they 
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Literal, Protocol, cast
+
+from tools.frozen import frozen
 
 
 class ModelSettings(Protocol):
@@ -106,7 +108,7 @@ _NULL = {"type": "null"}
 _NOISE = frozenset({"title", "default", "$defs", "$ref", "properties", "additionalProperties"})
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Schemas:
     """Writes schemas with their references put in place, and small.
 

@@ -1,6 +1,6 @@
 """HTTP to the model's server: one request out, its answer in; retries before anything was shown.
 
-Rule 1: the only importer of httpx, httpx_sse and tenacity; their errors end here, as ModelErrors.
+Rule 1: the only importer of httpx and httpx_sse; their errors end here, as ModelErrors.
 Rule 2: a request is sent again by itself only while nothing of its answer was given out. After
 that the caller asks for it, and both count against one limit.
 Rule 3: an address is never followed elsewhere: the key is for the configured one.
@@ -19,26 +19,16 @@ from urllib.parse import urlsplit
 import anyio
 import httpx
 from httpx_sse import EventSource
-from tenacity import (
-    AsyncRetrying,
-    RetryCallState,
-    retry_if_exception,
-    stop_after_attempt,
-    wait_random_exponential,
-)
 
 from bridge.core.wire import dump
 from bridge.errors import ConfigError, Fault, ModelError, Unreachable, model_error
 from bridge.responses import faults
-from bridge.responses.answer import Answer, Endpoint, begun
+from bridge.responses.answer import Answer, Endpoint, OnWait, begun
 from bridge.responses.events import Event
 from bridge.responses.faults import Broken
-
-OnWait = Callable[[Fault, int, int, float], None]
-"""Told of a wait before another attempt: why, which attempt failed, of how many, seconds."""
+from tools.frozen import frozen
 
 _KEEPALIVE_SECONDS = 60.0
-_BACKOFF_SECONDS, _MOST_BACKOFF_SECONDS = 0.5, 8.0
 _HAND_OVER_SECONDS = 60.0
 """For sending the request and for a free place in the pool."""
 _PROXIES = ("HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY")
@@ -99,47 +89,32 @@ class Transport:
         after: the attempt before, where the caller has shown something of it. It counts, and the
         request is sent once more only where that makes sense; else its own fault is raised.
         """
-        content, broken = dump(body), after
+        content = dump(body)
         async with self._client(endpoint) as client:
-
-            async def attempt() -> Answer:
-                nonlocal broken
-                if broken is not None:
-                    fault, broken = broken.fault, None
-                    raise model_error(fault)
-                opening = partial(_Reply.open, client, endpoint, content)
-                return await begun(endpoint, _host(endpoint), opening)
-
-            retrying = self._retrying(endpoint, on_wait, 0 if after is None else after.attempt - 1)
-            answer: Answer = await retrying(attempt)
+            opening = partial(_Reply.open, client, endpoint, content)
+            attempt = partial(begun, endpoint, _host(endpoint), opening)
+            try:
+                answer = await _first(attempt, after)
+            except ModelError as error:
+                made = 1 if after is None else after.attempt
+                answer = await self._again(endpoint, on_wait, attempt, error, made)
             try:
                 yield answer
             finally:
                 await answer.close()
 
-    def _retrying(self, endpoint: Endpoint, on_wait: OnWait | None, before: int) -> AsyncRetrying:
-        """How often one request may be sent; before: how often it was, but for the last time."""
-        backoff = wait_random_exponential(
-            multiplier=_BACKOFF_SECONDS * 2**before, max=_MOST_BACKOFF_SECONDS
-        )
+    async def _again(
+        self,
+        endpoint: Endpoint,
+        on_wait: OnWait | None,
+        attempt: Callable[[], Awaitable[Answer]],
+        failed: ModelError,
+        made: int,
+    ) -> Answer:
+        """More attempts after one that failed, as many as are left and make sense."""
+        from bridge.responses.again import again  # noqa: PLC0415 (tenacity: slow, seldom needed)
 
-        def seconds(state: RetryCallState) -> float:
-            hint = _fault(state).retry_after
-            return backoff(state) if hint is None else hint
-
-        def tell(state: RetryCallState) -> None:
-            if on_wait is not None and state.next_action is not None:
-                attempt, most = state.attempt_number + before, endpoint.max_retries
-                on_wait(_fault(state), attempt, most, state.next_action.sleep)
-
-        return AsyncRetrying(
-            stop=stop_after_attempt(endpoint.max_retries + 1 - before),
-            retry=retry_if_exception(partial(_is_worth_it, endpoint.max_wait)),
-            wait=seconds,
-            before_sleep=tell,
-            sleep=self._sleep,
-            reraise=True,
-        )
+        return await again(endpoint, on_wait, attempt, failed, made=made, sleep=self._sleep)
 
     @asynccontextmanager
     async def _client(self, endpoint: Endpoint) -> AsyncGenerator[httpx.AsyncClient]:
@@ -163,15 +138,10 @@ class Transport:
             pool.idle_since = self._clock()
 
 
-def _is_worth_it(max_wait: float, error: BaseException) -> bool:
-    if not isinstance(error, ModelError) or not error.fault.retryable:
-        return False
-    return (error.fault.retry_after or 0) <= max_wait
-
-
-def _fault(state: RetryCallState) -> Fault:
-    error = None if state.outcome is None else state.outcome.exception()
-    return cast("ModelError", error).fault
+async def _first(attempt: Callable[[], Awaitable[Answer]], after: Broken | None) -> Answer:
+    if after is not None:
+        raise model_error(after.fault)
+    return await attempt()
 
 
 class _Reply:
@@ -222,7 +192,7 @@ class _Reply:
         await self._response.aclose()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Text:
     """As much of an HTTP answer as the parser of event streams looks at.
 
