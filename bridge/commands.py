@@ -26,6 +26,8 @@ class Reply:
     """A message to the model, as if the user had sent it."""
     pursue: bool = False
     """Work on the goal now."""
+    compact: str | None = None
+    """Compact the conversation, and keep this above all."""
 
 
 @frozen
@@ -52,6 +54,12 @@ def pauses_goal(text: str) -> bool:
     """Whether this prompt, once its turn comes, pauses the goal: rounds then stop for it."""
     line = _LINE.fullmatch(text)
     return line is not None and line[1] == "goal" and (line[2] or "").strip().lower() == "pause"
+
+
+def _compact(session: Session, argument: str) -> Reply:
+    if not session.history.is_worked_on:
+        return Reply("There is nothing to compact yet.")
+    return Reply("", compact=argument)
 
 
 def _plan(session: Session, argument: str) -> Reply:
@@ -156,6 +164,9 @@ _CONTROLS: dict[str, Callable[[Session], Reply]] = {
 """Words that are a command when they are the whole argument, and an objective otherwise."""
 
 COMMANDS: dict[str, Command] = {
+    "compact": Command(
+        "Go on from a summary of the conversation", "[what to keep above all]", _compact
+    ),
     "goal": Command(
         "set or view the goal for a long-running task",
         "[<objective>|clear|edit <objective>|pause|resume]",

@@ -6,8 +6,13 @@ Rule 2: "plan mode" is spoken of while it is in force, and never otherwise.
 """
 
 import platform
+from collections.abc import Sequence
 
+from bridge.calls import Workbench
+from bridge.config import Model
 from bridge.core.policy import Mode
+from bridge.core.records import Item
+from bridge.responses import request
 from bridge.session import Session
 
 _BASE = """\
@@ -48,6 +53,20 @@ def instructions(session: Session) -> str:
     own = session.model.system_prompt
     text = _BASE.format(cwd=session.cwd, system=platform.system()) if own is None else own
     return text + _PLAN if session.mode == "plan" else text
+
+
+def request_body(
+    session: Session, bench: Workbench, input_items: Sequence[Item], model: Model
+) -> dict[str, object]:
+    """The body of a request of this session with these input items, for this model."""
+    return request.body(
+        model,
+        effort=session.effort if model is session.model else model.effort,
+        instructions=instructions(session),
+        input=input_items,
+        tools=bench.offered(strict=model.strict),
+        cache_key=session.id,
+    )
 
 
 def tell_of_switch(session: Session) -> str | None:

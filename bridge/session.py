@@ -23,6 +23,7 @@ from bridge.core.history import Dialect, History
 from bridge.core.policy import Grant, Mode, Preset
 from bridge.core.records import (
     Announced,
+    Compacted,
     GoalChanged,
     Item,
     Opened,
@@ -74,6 +75,7 @@ class Session:
         self._prompts_made = 0
         self._responses_made = 0
         self._told = 0
+        self._compactions_made = 0
         self._calls: Counter[str] = Counter()
         self._scratch: str | None = None
 
@@ -98,8 +100,7 @@ class Session:
     @property
     def dialect(self) -> Dialect:
         """How the model in force wants its history."""
-        model = self.model
-        return Dialect(f"{model.provider}/{model.model}", model.replay, model.replay_reasoning)
+        return dialect(self.model)
 
     def record(self, record: Record) -> None:
         """Write one record down and apply it."""
@@ -122,6 +123,11 @@ class Session:
         """The number of the model answer that comes now; message ids are made of it."""
         self._responses_made += 1
         return self._responses_made
+
+    def next_compaction(self) -> int:
+        """The number of the compaction that comes now, whether or not it succeeds."""
+        self._compactions_made += 1
+        return self._compactions_made
 
     def next_told(self) -> str:
         """The message id of what we say ourselves now."""
@@ -166,6 +172,8 @@ class Session:
                 self._count(one for one in seen if isinstance(one, Announced))
             case Told():
                 self._told = max(self._told, int(record.message.removeprefix("n")))
+            case Compacted(compaction=number):
+                self._compactions_made = max(self._compactions_made, number)
             case Titled(title=title):
                 self.title = title
             case SawFile(file=file):
@@ -194,6 +202,12 @@ class Session:
                 self.effort = switched.value
             case "permission":
                 self.permission = cast("Preset", switched.value)
+
+
+def dialect(model: Model) -> Dialect:
+    """How this model wants a history."""
+    maker = f"{model.provider}/{model.model}"
+    return Dialect(maker, model.replay, model.replay_reasoning, model.images)
 
 
 def now() -> str:

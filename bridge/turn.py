@@ -7,10 +7,9 @@ so that one can run inside another.
 """
 
 import re
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
+from contextlib import suppress
 from dataclasses import replace
-from typing import Literal, Protocol
+from typing import Literal
 
 import anyio
 
@@ -18,18 +17,19 @@ from bridge import commands, context
 from bridge.acp.editor import SessionEditor
 from bridge.answer import Answer
 from bridge.calls import Calls, Workbench
+from bridge.compaction import Compaction
 from bridge.config import Provider
 from bridge.core import goal as goals
 from bridge.core import updates
-from bridge.core.effects import Effect, Failed, Finished, joined
-from bridge.core.history import plain_text, user_content
+from bridge.core.content import plain_text, user_content
+from bridge.core.effects import Effect, Failed, Finished
 from bridge.core.records import Forgotten, Noted, Prompted, Titled, Told
 from bridge.core.response import Response
 from bridge.errors import BridgeError, Fault, ModelError
+from bridge.exchange import ModelPort, attempt, provider_of, wait_notice
 from bridge.options import all_options
-from bridge.responses import request
-from bridge.responses.events import Event
-from bridge.responses.faults import Broken, truncated
+from bridge.remedies import Remedies
+from bridge.responses.faults import Broken
 from bridge.session import Prompt, Session, now
 from tools.base import GoalReport, PlanApproved, Signal
 from tools.frozen import frozen
@@ -47,27 +47,6 @@ _UNPRINTABLE = re.compile(
     r"\x1b\[[0-9;?]*[ -/]*[@-~]"
     r"|[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]"
 )
-
-
-OnWait = Callable[[Fault, int, int, float], None]
-"""Told of a wait before another attempt: why, which attempt failed, of how many, seconds."""
-
-
-class ModelPort(Protocol):
-    """The model's server, reached for one request."""
-
-    def stream(
-        self,
-        provider: Provider,
-        body: Mapping[str, object],
-        on_wait: OnWait,
-        after: Broken | None,
-    ) -> AbstractAsyncContextManager[AsyncIterator[list[Event]]]:
-        """Send the request; gives the events in batches, as they arrive. Raises BridgeError.
-
-        after: the attempt before, where something of it was shown.
-        """
-        ...
 
 
 @frozen
@@ -97,6 +76,9 @@ class Turn:
         if reply is None:
             self._entitle(text)
             return await self._work(budget)
+        if reply.compact is not None:
+            await Compaction(session, self.editor, self.model, self.bench).run(reply.compact)
+            return "end_turn"
         self._tell(reply.text)
         if reply.message is not None:
             self._entitle(reply.message)
@@ -123,9 +105,13 @@ class Turn:
 
     async def _work(self, budget: "_Budget") -> StopReason:
         """Requests and tool calls until the model has no more to call."""
+        compaction = Compaction(self.session, self.editor, self.model, self.bench)
         while budget.take():
             self._note_switch()
-            answer, finished = await self._answer()
+            if compaction.is_due:
+                with suppress(ModelError):  # shown; the request itself tells whether it fits
+                    await compaction.run()
+            answer, finished = await self._answer(compaction)
             if finished.outcome != "completed":
                 return self._unfinished(finished)
             if not finished.calls:
@@ -139,12 +125,14 @@ class Turn:
                 self._heed(calls.signals)
         return "max_turn_requests"
 
-    async def _answer(self) -> tuple[Answer, Finished]:
+    async def _answer(self, compaction: Compaction) -> tuple[Answer, Finished]:
         """One request and its streamed answer, shown and recorded."""
         answer = Answer(self.session, self.editor, self.bench.tools)
+        remedies = Remedies(self.session, compaction)
         attempts = [Response()]
         try:
-            finished = await self._attempted(answer, attempts)
+            with remedies:
+                finished = await self._attempted(answer, attempts, remedies)
         except anyio.get_cancelled_exc_class():
             answer.record(attempts[-1].kept())
             answer.close(_STOPPED)
@@ -159,7 +147,9 @@ class Turn:
         self._show_usage(finished)
         return answer, finished
 
-    async def _attempted(self, answer: Answer, attempts: list[Response]) -> Finished:
+    async def _attempted(
+        self, answer: Answer, attempts: list[Response], remedies: Remedies
+    ) -> Finished:
         """Ask until an answer ends well, each attempt going on from what the last one showed.
 
         The transport counts the attempts against one limit, waits, and raises when that is
@@ -171,50 +161,38 @@ class Turn:
         def on_wait(fault: Fault, attempt: int, most: int, seconds: float) -> None:
             nonlocal waits
             waits += 1
-            self._show_wait(fault, attempt, most, seconds)
+            self.editor.notice("warning", wait_notice(fault, attempt, most, seconds))
+
+        async def show(effects: list[Effect]) -> None:
+            answer.show(effects)
+            await self.editor.room()
 
         while True:
-            ended = await self._stream(answer, attempts[-1], on_wait, after)
-            if isinstance(ended, Failed):
-                answer.break_off(_BROKEN_OFF)
-                after = Broken(ended.fault, waits + 1)
-            elif ended.outcome != "completed" or answer.visible or repeats:
-                return ended
+            asking = self.model.stream(self._provider, self._body(remedies), on_wait, after)
+            try:
+                ended = await attempt(asking, attempts[-1], show)
+            except ModelError as error:
+                if not await remedies.apply(error):
+                    raise
+                after = None
             else:
-                repeats, after = 1, None
+                if isinstance(ended, Failed):
+                    answer.break_off(_BROKEN_OFF)
+                    after = Broken(ended.fault, waits + 1)
+                elif ended.outcome != "completed" or answer.visible or repeats:
+                    return ended
+                else:
+                    repeats, after = 1, None
             attempts.append(Response(attempts[-1]))
 
-    async def _stream(
-        self, answer: Answer, response: Response, on_wait: OnWait, after: Broken | None
-    ) -> Finished | Failed:
-        """Show one attempt as it comes; ModelError where none can be made."""
-        session = self.session
-        provider = session.config.providers[session.model.provider]
-        async with self.model.stream(provider, self._body(), on_wait, after) as batches:
-            try:
-                async for batch in batches:
-                    effects = joined(effect for event in batch for effect in response.feed(event))
-                    answer.show(effects)
-                    if response.over:
-                        return _end(effects)
-                    await self.editor.room()
-            except ModelError as error:
-                return Failed(error.fault)
-        effects = response.end()
-        answer.show(effects)
-        return _end(effects)
+    @property
+    def _provider(self) -> Provider:
+        return provider_of(self.session, self.session.model)
 
-    def _body(self) -> dict[str, object]:
+    def _body(self, remedies: Remedies) -> dict[str, object]:
         session = self.session
-        model = session.model
-        return request.body(
-            model,
-            effort=session.effort,
-            instructions=context.instructions(session),
-            input=session.history.input(session.dialect),
-            tools=self.bench.offered(strict=model.strict),
-            cache_key=session.id,
-        )
+        items = session.history.input(session.dialect, left_out=remedies.left_out)
+        return context.request_body(session, self.bench, items, session.model)
 
     def _unfinished(self, finished: Finished) -> StopReason:
         match finished.outcome:
@@ -270,10 +248,6 @@ class Turn:
         self.session.record(told)
         self.editor.text("message", told.message, text)
 
-    def _show_wait(self, fault: Fault, attempt: int, most: int, seconds: float) -> None:
-        when = f"trying again in {seconds:.0f} s ({attempt} of {most})"
-        self.editor.notice("warning", f"{fault.message}; {when}")
-
 
 def _is_pause(prompt: Prompt) -> bool:
     return commands.pauses_goal(plain_text(user_content(prompt.blocks)))
@@ -297,8 +271,3 @@ def title_of(text: str) -> str:
     words = _UNPRINTABLE.sub("", request_part[1] if request_part else text).split()
     title = " ".join(words[:_TITLE_WORDS])
     return title.encode("utf-8", "replace")[:_TITLE_BYTES].decode("utf-8", "ignore").strip()
-
-
-def _end(effects: Sequence[Effect]) -> Finished | Failed:
-    last = effects[-1] if effects else None
-    return last if isinstance(last, Finished | Failed) else Failed(truncated())

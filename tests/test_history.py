@@ -1,6 +1,5 @@
 """What goes back to the model: shaped for the server, paired, and a prefix of what comes later."""
 
-import base64
 from collections.abc import Iterable
 from itertools import pairwise
 
@@ -8,8 +7,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bridge.core.history import INTERRUPTED, Dialect, History, plain_text, user_content
-from bridge.core.records import Forgotten, Item, Noted, Prompted, Record, Responded, Returned, Told
+from bridge.core.history import INTERRUPTED, Dialect, History
+from bridge.core.records import (
+    Compacted,
+    Forgotten,
+    Item,
+    LeftOut,
+    Noted,
+    Prompted,
+    Record,
+    Responded,
+    Returned,
+    Told,
+    Unreadable,
+)
 
 OWN = "openai/gpt"
 PORTABLE = Dialect(OWN)
@@ -176,35 +187,99 @@ def test_an_earlier_input_is_a_prefix_of_a_later_one(
         assert later[: len(earlier)] == earlier
 
 
-# -- prompts
+# -- shorter, and without what a server cannot take
 
 
-@pytest.mark.parametrize(
-    ("blocks", "expected"),
-    [
-        ([{"type": "text", "text": "a"}, {"type": "text", "text": "b"}], ["ab"]),
-        ([{"type": "text", "text": "See "},
-          {"type": "resource_link", "uri": "zed:///x", "name": "n"}],
-         ['See \n[resource_link name="n" uri="zed:///x"]\n']),
-        ([{"type": "resource", "resource": {"uri": "file:///a", "text": "T"}}],
-         ['\n<resource uri="file:///a">\nT\n</resource>\n']),
-        ([{"type": "resource",
-           "resource": {"uri": "u", "blob": base64.b64encode("ä".encode()).decode()}}],
-         ['\n<resource uri="u">\nä\n</resource>\n']),
-        ([{"type": "resource", "resource": {"uri": "u", "blob": "/w==", "mimeType": "x/y"}}],
-         ['\n[resource uri="u" holds data of type x/y, not text]\n']),
-        ([{"type": "resource", "resource": {"uri": "u", "blob": "%%%"}}],
-         ['\n[resource uri="u" holds data of type unknown, not text]\n']),
-        ([{"type": "text", "text": "a"}, {"type": "image", "data": "QQ==", "mimeType": "image/png"},
-          {"type": "text", "text": "b"}], ["a", "data:image/png;base64,QQ==", "b"]),
-        ([{"type": "resource", "resource": {"uri": "u", "blob": "QQ==", "mimeType": "image/gif"}}],
-         ["data:image/gif;base64,QQ=="]),
-        ([{"type": "unheard of"}], []),
-        ([], []),
-    ],
-)  # fmt: skip
-def test_a_prompt_becomes_input_parts(blocks: list[Item], expected: list[str]) -> None:
-    parts = user_content(blocks)
-    assert [part.get("text", part.get("image_url")) for part in parts] == expected
-    texts = [part["text"] for part in parts if part["type"] == "input_text"]
-    assert plain_text(parts) == "".join(map(str, texts))
+def history_of(*records: Record) -> History:
+    history = History()
+    for record in records:
+        history.add(record)
+    return history
+
+
+def test_a_summary_takes_the_place_of_all_but_the_last_prompt():
+    old = (prompted(1, "old"), responded(call("a")), returned("a"), responded(message("done")))
+    history = history_of(*old, prompted(2, "new"), Compacted(1, "SUM"))
+    summary, last = history.input(PORTABLE)
+    assert "SUM" in str(summary)
+    assert last == sent([prompted(2, "new")])[0]
+    assert not history.is_worked_on
+
+
+def test_a_summary_in_the_middle_of_the_work_comes_after_the_prompt_and_its_notes():
+    note = Noted("mode")
+    work = (prompted(1, "do"), note, responded(call("a")), note, returned("a"))
+    first, noted, summary = history_of(*work, Compacted(1, "SUM")).input(PORTABLE)
+    assert [first, noted] == sent([prompted(1, "do"), note])
+    assert "SUM" in str(summary)
+
+
+def test_a_second_summary_takes_the_place_of_the_first():
+    history = history_of(prompted(), responded(message("a")), Compacted(1, "ONE"))
+    history.add(responded(message("b")))
+    history.add(Compacted(2, "TWO"))
+    assert "ONE" not in str(history.input(PORTABLE))
+    assert "TWO" in str(history.input(PORTABLE))
+
+
+def test_a_conversation_of_goals_keeps_the_goal():
+    history = history_of(Noted("goal"), responded(message("a")), Compacted(1, "SUM"))
+    assert len(history.input(PORTABLE)) == 2
+
+
+def test_what_nobody_can_read_any_more_is_left_out():
+    secret = reasoning(encrypted_content="e")
+    history = history_of(prompted(), responded(secret, message("a")), Unreadable())
+    assert history.input(PORTABLE) == [USER, reasoning(), message("a")]
+    history.add(responded(secret, message("b")))
+    assert history.input(PORTABLE)[-2:] == [secret, message("b")]
+
+
+IMAGE: Item = {"type": "input_image", "image_url": "data:image/png;base64,QQ=="}
+PICTURE = Prompted(2, (), ({"type": "input_text", "text": "see"}, IMAGE), "t")
+
+
+def test_what_a_server_may_not_take_is_new_since_its_last_answer():
+    history = history_of(prompted(), responded(reasoning(), message("a")), PICTURE)
+    assert history.suspect(PORTABLE) == 1
+    history.add(LeftOut(1))
+    assert history.suspect(PORTABLE) is None
+    kept = history.input(PORTABLE)
+    assert "QQ==" not in str(kept)
+    assert "see" in str(kept)
+    assert "An image stood here" in str(kept)
+    assert [item.get("type") for item in kept] == ["message"] * 3
+
+
+def test_what_was_answered_is_not_suspected():
+    history = history_of(PICTURE, responded(message("a")), responded(message("b")))
+    assert history.suspect(PORTABLE) is None
+    assert history.suspect(Dialect("xai/grok")) == 0, "another server has not seen it"
+
+
+def test_a_trial_changes_nothing():
+    history = history_of(PICTURE)
+    before = history.input(PORTABLE)
+    assert "QQ==" not in str(history.input(PORTABLE, left_out=0))
+    assert history.input(PORTABLE) == before
+
+
+def test_a_model_without_images_reads_a_note_in_their_place():
+    items = sent([PICTURE], Dialect(OWN, images=False))
+    assert "QQ==" not in str(items)
+    assert "An image stood here" in str(items)
+
+
+def test_the_length_is_what_the_server_counted_and_what_came_since():
+    history = history_of(prompted(), Responded(1, OWN, (), (message("a"),), used=500))
+    assert history.tokens == 500
+    history.add(prompted(2, "x" * 3000))
+    assert 1500 <= history.tokens < 1600
+    history.add(Forgotten(2))
+    assert 0 < history.tokens < 100, "counted anew"
+
+
+def test_an_attempt_without_items_counts_nothing():
+    history = history_of(prompted(), Responded(1, OWN, (), (), used=500))
+    assert history.tokens < 100
+    assert history.maker is None

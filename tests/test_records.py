@@ -7,8 +7,10 @@ from hypothesis import strategies as st
 from bridge.core.records import (
     RECORDS,
     Announced,
+    Compacted,
     Forgotten,
     GoalChanged,
+    LeftOut,
     Noted,
     Opened,
     Prompted,
@@ -20,6 +22,7 @@ from bridge.core.records import (
     Switched,
     Titled,
     Told,
+    Unreadable,
     decode,
     encode,
 )
@@ -43,6 +46,9 @@ SAMPLES: tuple[Record, ...] = (
     Returned("c#2", "c", False, "out \ud800\x00", True, (Console("o"), Text("t")), None, {"a": 1}),
     Told("n1", "Goal cleared."),
     Forgotten(1),
+    Compacted(1, "The summary."),
+    LeftOut(3),
+    Unreadable(),
     Switched("effort", None),
     Titled("A title", "t"),
     SawFile({"path": "/w/a.py"}),

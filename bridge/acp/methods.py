@@ -216,7 +216,9 @@ def _load(agent: Agent, params: schema.LoadSessionParams) -> Answered:
     session.restore(records)
     agent.sessions[session.id] = session
     editor = agent.editor(session)
-    for update in updates.replay(records, cwd=cwd, terminal=agent.can.terminal_output):
+    for update in updates.replay(
+        records, cwd=cwd, terminal=agent.can.terminal_output, compactions=agent.can.compaction
+    ):
         editor.update(update)
     editor.update(updates.commands(commands.menu()))
 

@@ -5,21 +5,47 @@ earlier input is a prefix of a later one, so that the provider's prompt cache ho
 Rule 2: every call in an input has exactly one output after it, every output its call, and no
 reasoning stands without what it led to: servers refuse the whole request otherwise.
 Rule 3: what enters is never changed in place.
+Rule 4: the conversation gets shorter, or loses what a server cannot take, by a record only.
 """
 
 import hashlib
-from base64 import b64decode
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Literal, cast
+from dataclasses import replace
+from typing import Any, Literal, cast
 
-from bridge.core.records import Forgotten, Item, Noted, Prompted, Record, Responded, Returned
+from bridge.core import window
+from bridge.core.content import message, without_images
+from bridge.core.records import (
+    Compacted,
+    Forgotten,
+    Item,
+    LeftOut,
+    Noted,
+    Prompted,
+    Record,
+    Responded,
+    Returned,
+    Unreadable,
+)
 from tools.frozen import frozen
 
 INTERRUPTED = "Error: the call was interrupted before it ended; it may have had effects."
 
+_SUMMARY = """\
+The conversation up to here was compacted. This is your own summary of it:
+
+<summary>
+{}
+</summary>
+
+Go on from it with what the user wants, and do not repeat what is done.
+"""
+
 _LONGEST_CALL_ID = 64
 _CALLS = {"function_call": "function_call_output", "custom_tool_call": "custom_tool_call_output"}
 _OUTPUTS = frozenset(_CALLS.values())
+_PLAIN = frozenset({"message", *_CALLS, *_OUTPUTS})
+"""What every server takes, but for pictures in messages."""
 
 # What of an item another request may carry. Ids and statuses are looked up by servers that keep
 # nothing, and not found. A compaction's ciphertext is bound to its id, so it stays whole.
@@ -39,14 +65,16 @@ class Dialect:
     """Provider and model: encrypted reasoning of another maker is left out."""
     replay: Literal["portable", "verbatim"] = "portable"
     reasoning: Literal["encrypted", "content", "both", "none"] = "encrypted"
+    images: bool = True
 
 
 @frozen
 class _Entry:
     prompt: int
     item: Item
-    maker: str | None
-    """None: ours, not a model's."""
+    origin: Literal["prompt", "note", "summary", "model", "output"]
+    maker: str = ""
+    """Whose item it is; nobody's where no server can read it any more."""
 
 
 class History:
@@ -55,94 +83,102 @@ class History:
     def __init__(self) -> None:
         self._entries: list[_Entry] = []
         self._prompt = 0
+        self._counted = self._estimated = 0
+        self._answered = 0
+        """How many entries the last request had that was answered."""
+        self.maker: str | None = None
+        """Who made the last answer; None before the first."""
+
+    @property
+    def tokens(self) -> int:
+        """About how many tokens the conversation takes."""
+        return self._counted + self._estimated
+
+    @property
+    def is_worked_on(self) -> bool:
+        """Something is there that a summary could replace."""
+        return any(entry.origin == "model" for entry in self._entries)
 
     def add(self, record: Record) -> None:
         """Take one more record; kinds that the model does not see change nothing."""
         match record:
             case Prompted(prompt=number, content=content, forwarded=True):
                 self._prompt = number
-                self._append({"type": "message", "role": "user", "content": list(content)})
+                said: Item = {"type": "message", "role": "user", "content": list(content)}
+                self._append(said, "prompt")
             case Noted(text=text):
-                part = {"type": "input_text", "text": text}
-                self._append({"type": "message", "role": "user", "content": [part]})
-            case Responded(items=items, maker=maker):
-                for item in items:
-                    self._append(item, maker)
+                self._append(message(text), "note")
+            case Responded(items=items):
+                if items:
+                    self._respond(record)
             case Returned(call_id=call_id, custom=custom, text=text):
                 kind = _CALLS["custom_tool_call" if custom else "function_call"]
-                self._append({"type": kind, "call_id": call_id, "output": text})
+                self._append({"type": kind, "call_id": call_id, "output": text}, "output")
             case Forgotten(prompt=number):
-                self._entries = [entry for entry in self._entries if entry.prompt < number]
+                self._replace(entry for entry in self._entries if entry.prompt < number)
+            case Compacted(summary=summary):
+                self._replace(_compacted(self._entries, summary))
+            case LeftOut(first=first):
+                self._replace(_left_out(self._entries, first))
+            case Unreadable():
+                self._replace(replace(entry, maker="") for entry in self._entries)
             case _:
                 pass
 
-    def input(self, dialect: Dialect) -> list[Item]:
-        """The conversation so far as input items for a server of this dialect."""
-        shaped = (_shape(entry, dialect) for entry in self._entries)
+    def input(self, dialect: Dialect, *, left_out: int | None = None) -> list[Item]:
+        """The conversation so far as input items for a server of this dialect.
+
+        left_out: as if LeftOut(left_out) were recorded.
+        """
+        entries = self._entries if left_out is None else _left_out(self._entries, left_out)
+        shaped = (_shape(entry, dialect) for entry in entries)
         return list(_paired(_led_on([item for item in shaped if item is not None])))
 
-    def _append(self, item: Item, maker: str | None = None) -> None:
-        self._entries.append(_Entry(self._prompt, item, maker))
+    def suspect(self, dialect: Dialect) -> int | None:
+        """From where on a request holds what this server may not take; None: nowhere."""
+        first = self._answered if self.maker == dialect.maker else 0
+        return None if self.input(dialect, left_out=first) == self.input(dialect) else first
+
+    def _respond(self, record: Responded) -> None:
+        self._answered, self.maker = len(self._entries), record.maker
+        for item in record.items:
+            self._append(item, "model", record.maker)
+        if record.used is not None:
+            self._counted, self._estimated = record.used, 0
+
+    def _append(self, item: Item, origin: Any, maker: str = "") -> None:
+        self._entries.append(_Entry(self._prompt, item, origin, maker))
+        self._estimated += window.tokens(item)
+
+    def _replace(self, entries: Iterable[_Entry]) -> None:
+        self._entries = list(entries)
+        self._answered = min(self._answered, len(self._entries))
+        self._counted = 0
+        self._estimated = sum(window.tokens(entry.item) for entry in self._entries)
 
 
-def user_content(blocks: Iterable[Item]) -> tuple[Item, ...]:
-    """The content blocks of a prompt as input parts; neighbouring texts are one part."""
-    parts: list[Item] = []
-    text = ""
-    for block in blocks:
-        piece = _part(block)
-        if isinstance(piece, str):
-            text += piece
-            continue
-        if text:
-            parts.append({"type": "input_text", "text": text})
-            text = ""
-        parts.append(piece)
-    if text:
-        parts.append({"type": "input_text", "text": text})
-    return tuple(parts)
+def _compacted(entries: Sequence[_Entry], summary: str) -> list[_Entry]:
+    """The last prompt with the notes after it, and the summary where it belongs in time."""
+    prompts = [index for index, entry in enumerate(entries) if entry.origin == "prompt"]
+    since = entries[prompts[-1] if prompts else 0 :]
+    # A goal is noted once per round; the last note says it all.
+    user = {str(entry.item): entry for entry in since if entry.origin in ("prompt", "note")}
+    told = _Entry(0, message(_SUMMARY.format(summary)), "summary")
+    is_begun = any(entry.origin == "model" for entry in since)
+    return [*user.values(), told] if is_begun else [told, *user.values()]
 
 
-def plain_text(content: Iterable[Item]) -> str:
-    """The text of input parts, for titles and slash commands."""
-    return "".join(str(part["text"]) for part in content if part.get("type") == "input_text")
-
-
-def _part(block: Item) -> str | Item:
-    """One content block: text to be joined with its neighbours, or a part of its own."""
-    match block.get("type"):
-        case "text":
-            return str(block.get("text", ""))
-        case "resource_link":
-            return f'\n[resource_link name="{block.get("name")}" uri="{block.get("uri")}"]\n'
-        case "image":
-            return _image(block.get("mimeType"), block.get("data"))
-        case "resource":
-            return _resource(cast("Item", block.get("resource")))
-        case _:
-            return ""
-
-
-def _resource(resource: Item) -> str | Item:
-    uri, mime = resource.get("uri"), str(resource.get("mimeType") or "")
-    text, blob = resource.get("text"), str(resource.get("blob", ""))
-    if text is None and mime.startswith("image/"):
-        return _image(mime, blob)
-    try:
-        text = b64decode(blob, validate=True).decode("utf-8") if text is None else text
-    except ValueError:
-        return f'\n[resource uri="{uri}" holds data of type {mime or "unknown"}, not text]\n'
-    return f'\n<resource uri="{uri}">\n{text}\n</resource>\n'
-
-
-def _image(mime: object, data: object) -> Item:
-    return {"type": "input_image", "image_url": f"data:{mime};base64,{data}", "detail": "auto"}
+def _left_out(entries: Sequence[_Entry], first: int) -> list[_Entry]:
+    """From there on texts, calls and outputs alone; notes in the place of pictures."""
+    later = (replace(entry, item=without_images(entry.item)) for entry in entries[first:])
+    plain = (one for one in later if one.item.get("type", "message") in _PLAIN)
+    return [*entries[:first], *plain]
 
 
 def _shape(entry: _Entry, dialect: Dialect) -> Item | None:
     """The item as this server may see it, or None where it must not."""
     item, kind = entry.item, str(entry.item.get("type", "message"))
-    if entry.maker is not None:
+    if entry.origin == "model":
         own = entry.maker == dialect.maker
         if kind == "reasoning":
             return _reasoning(item, dialect, own=own)
@@ -150,6 +186,8 @@ def _shape(entry: _Entry, dialect: Dialect) -> Item | None:
             return item if own else None
         if dialect.replay == "portable":
             item = _picked(item, kind)
+    elif not dialect.images:
+        item = without_images(item)
     return _with_short_id(item)
 
 

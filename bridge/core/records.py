@@ -124,6 +124,27 @@ class Forgotten:
 
 
 @frozen
+class Compacted:
+    """What came before is, for the model, this summary and the user's last message."""
+
+    compaction: int
+    summary: str
+
+
+@frozen
+class LeftOut:
+    """The server refused a request; without what it may not take of these items, it did not."""
+
+    first: int
+    """Where in the history they begin; they go to its end."""
+
+
+@frozen
+class Unreadable:
+    """The server cannot read the encrypted reasoning of the answers up to here."""
+
+
+@frozen
 class Switched:
     """A session option changed."""
 
@@ -164,6 +185,9 @@ Record: TypeAlias = (
     | Returned
     | Told
     | Forgotten
+    | Compacted
+    | LeftOut
+    | Unreadable
     | Switched
     | Titled
     | SawFile
@@ -178,6 +202,9 @@ RECORDS: dict[str, type[Record]] = {
     "returned": Returned,
     "told": Told,
     "forgotten": Forgotten,
+    "compacted": Compacted,
+    "left_out": LeftOut,
+    "unreadable": Unreadable,
     "switched": Switched,
     "titled": Titled,
     "saw_file": SawFile,

@@ -14,6 +14,7 @@ from typing import Any, Literal, TypeAlias, cast
 from bridge.core.history import INTERRUPTED
 from bridge.core.records import (
     Announced,
+    Compacted,
     Item,
     Prompted,
     Record,
@@ -36,6 +37,7 @@ WHOLE_DIFF = 64 * 1024
 """Bytes up to which a diff carries both whole texts."""
 
 _CONTEXT_LINES = 3
+_COMPACTED = "The conversation was compacted: the model goes on from a summary of it.\n\n"
 _CHUNKS = {"message": "agent_message_chunk", "thought": "agent_thought_chunk"}
 
 
@@ -155,13 +157,37 @@ def commands(available: Sequence[Update]) -> Update:
     return {"sessionUpdate": "available_commands_update", "availableCommands": list(available)}
 
 
+def compaction(number: int, status: str, **more: object) -> Update:
+    """A compaction, for clients that know what it is."""
+    return {
+        "sessionUpdate": "compaction_update",
+        "compactionId": f"c{number}",
+        "status": status,
+        **more,
+    }
+
+
+def compacted(record: Compacted, *, known: bool) -> Iterator[Update]:
+    """The end of a compaction; known: the client knows compactions, others get a line of text."""
+    if known:
+        summary = [{"type": "text", "text": record.summary}]
+        yield compaction(record.compaction, "completed", summary=summary)
+    else:
+        yield from chunk("message", f"c{record.compaction}", _COMPACTED)
+
+
 def notice(severity: Literal["info", "warning", "error"], text: str) -> Update:
     """A remark beside the conversation, for clients that take notices."""
     return {"sessionUpdate": "notice", "severity": severity, "title": text}
 
 
-def replay(records: Iterable[Record], *, cwd: str, terminal: bool) -> Iterator[Update]:
-    """The whole conversation, as it looked; calls that never ended end as interrupted."""
+def replay(
+    records: Iterable[Record], *, cwd: str, terminal: bool, compactions: bool = False
+) -> Iterator[Update]:
+    """The whole conversation, as it looked; calls that never ended end as interrupted.
+
+    terminal, compactions: the client shows commands in a terminal card, and compactions as such.
+    """
     open_calls: dict[str, Announced] = {}
     for record in records:
         match record:
@@ -178,6 +204,8 @@ def replay(records: Iterable[Record], *, cwd: str, terminal: bool) -> Iterator[U
                 yield from chunk("message", message, text)
             case Titled():
                 yield title(record)
+            case Compacted():
+                yield from compacted(record, known=compactions)
             case _:
                 pass
     for card_id in open_calls:

@@ -93,6 +93,11 @@ STATUSES: dict[int, ErrorKind] = {
 _RETRYABLE: frozenset[ErrorKind] = frozenset(
     {"rate_limit", "overloaded", "server_error", "stream_truncated"}
 )
+_REFUSALS = (400, 413, 415, 422)
+_NOT_THE_INPUT = frozenset(
+    {"model_not_found", "unsupported_parameter", "data_residency_mismatch"}
+    | {code for code in CODES if code.endswith(("_policy", "_policy_violation"))}
+)
 _REQUEST_IDS = ("x-request-id", "x-oai-request-id", "apim-request-id", "cf-ray")
 _ORDERS = {"true": True, "false": False}
 _SHORTEST_SECRET = 8
@@ -176,6 +181,11 @@ def is_reasonless(body: JsonObject) -> bool:
     """A failure that says nothing of its cause: the cause may come in a frame of its own."""
     said = _said(body, ())
     return not said.message and said.code is None
+
+
+def is_about_input(fault: Fault) -> bool:
+    """A refusal that may be due to something the conversation holds."""
+    return fault.status in _REFUSALS and (fault.code or "") not in _NOT_THE_INPUT
 
 
 def truncated() -> Fault:

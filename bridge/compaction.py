@@ -1,0 +1,137 @@
+"""Makes a conversation shorter: the model writes a summary that takes the place of what it read.
+
+Rule 1: it is an ordinary request that goes on from the last one, so that the provider's cache
+still holds; only where that does not fit, what is long is cut.
+Rule 2: it ends with a record, or it changes nothing.
+Rule 3: a conversation too long for the model in force is summed up by the model that made it.
+"""
+
+from dataclasses import replace
+
+import anyio
+
+from bridge import context
+from bridge.acp.editor import SessionEditor
+from bridge.calls import Workbench
+from bridge.config import Model
+from bridge.core import updates, window
+from bridge.core.content import message
+from bridge.core.effects import Effect, Failed, Say
+from bridge.core.records import Compacted
+from bridge.core.response import Response
+from bridge.errors import BridgeError, Fault, TooLong, model_error
+from bridge.exchange import ModelPort, attempt, provider_of, wait_notice
+from bridge.responses.faults import Broken
+from bridge.session import Session, dialect
+
+_TASK = """\
+The conversation gets too long and is compacted now. Write the summary that you will work from:
+of all that was said and done so far, you will have only it and the user's last message. Call no
+tool; answer with the summary alone. Say, as exactly as you need it to go on:
+
+- what the user wants, with every decision, constraint and wish, in their words where those matter;
+- what was done: files read and changed, and how; commands that were run, and what came of them;
+- what you found out: names, places as path:line, causes, errors;
+- what is still to be done, and the very next step.
+"""
+_NO_SUMMARY = "The model wrote no summary: send the prompt again, or start a new session"
+_TOO_LONG = (
+    "The conversation is too long for the model to be summed up, even with all that is long in it "
+    "cut: choose a model with a larger window, or start a new session"
+)
+
+
+class Compaction:
+    """The means to make one session's conversation shorter; owned by one turn."""
+
+    def __init__(
+        self, session: Session, editor: SessionEditor, model: ModelPort, bench: Workbench
+    ) -> None:
+        self._session = session
+        self._editor = editor
+        self._model = model
+        self._bench = bench
+        self._has_failed = False
+
+    @property
+    def is_due(self) -> bool:
+        """The conversation fills the window, as far as that is known, and can be made shorter."""
+        history, model = self._session.history, self._session.model
+        if model.context_window is None or self._has_failed or not history.is_worked_on:
+            return False
+        return history.tokens >= window.limit(model.context_window, model.max_output_tokens)
+
+    async def run(self, hint: str = "") -> None:
+        """Compact now; BridgeError where that fails, and then nothing has changed.
+
+        hint: what the person wants to be kept above all.
+        """
+        number = self._session.next_compaction()
+        self._show(number, "in_progress")
+        try:
+            summary = await self._summary(hint)
+        except anyio.get_cancelled_exc_class():
+            self._show(number, "cancelled")
+            raise
+        except BridgeError as error:
+            self._has_failed = True
+            self._show(number, "failed", error=str(error))
+            raise
+        record = Compacted(number, summary)
+        self._session.record(record)
+        for update in updates.compacted(record, known=self._editor.can.compaction):
+            self._editor.update(update)
+
+    async def _summary(self, hint: str) -> str:
+        try:
+            return await self._ask(hint, shorten=False)
+        except TooLong:
+            pass
+        try:
+            return await self._ask(hint, shorten=True)
+        except TooLong as error:
+            raise TooLong(replace(error.fault, message=_TOO_LONG)) from None
+
+    async def _ask(self, hint: str, *, shorten: bool) -> str:
+        """The summary; another attempt where one breaks off, as often as the transport allows."""
+        session, said = self._session, list[str]()
+        model = self._summariser()
+        task = f"{_TASK}\nThe user asks to keep above all: {hint}\n" if hint else _TASK
+        items = session.history.input(dialect(model))
+        items = window.shortened(items) if shorten else items
+        body = context.request_body(session, self._bench, [*items, message(task)], model)
+        waits, after = 0, None
+
+        async def hear(effects: list[Effect]) -> None:
+            said.extend(effect.text for effect in effects if isinstance(effect, Say))
+
+        def on_wait(fault: Fault, tried: int, most: int, seconds: float) -> None:
+            nonlocal waits
+            waits += 1
+            self._editor.notice("warning", wait_notice(fault, tried, most, seconds))
+
+        while True:
+            asking = self._model.stream(provider_of(session, model), body, on_wait, after)
+            ended = await attempt(asking, Response(), hear)
+            if not isinstance(ended, Failed):
+                break
+            after = Broken(ended.fault, waits + 1)
+            said.clear()
+        summary = "".join(said).strip()
+        if not summary or ended.outcome == "refusal":
+            raise model_error(Fault("bad_stream", _NO_SUMMARY))
+        return summary
+
+    def _summariser(self) -> Model:
+        """The model that can read the conversation: the one in force, or else its maker."""
+        session = self._session
+        maker, model = session.history.maker, session.model
+        for other in session.config.models.values():
+            larger = (other.context_window or 0) > (model.context_window or 0)
+            if larger and maker == dialect(other).maker:
+                return other
+        return model
+
+    def _show(self, number: int, status: str, **more: str) -> None:
+        if self._editor.can.compaction:
+            self._editor.update(updates.compaction(number, status, **more))

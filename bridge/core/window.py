@@ -1,0 +1,60 @@
+"""The model's context window: how full it is, and when the conversation must become shorter.
+
+Rule 1: servers count tokens; we estimate only what came after they last did. A token for three
+bytes is more than most texts have, so that we err on the early side.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import cast
+
+from bridge.core.content import without_images
+from bridge.core.records import Item
+from bridge.core.wire import dump
+
+_BYTES_PER_TOKEN = 3
+_IMAGE_TOKENS = 1500
+_LARGEST_ANSWER = 32_000
+"""Tokens kept free for an answer where the configuration does not say how long it may be."""
+
+_SHORTENED = 2000
+"""Characters that are left of a text where the whole does not fit."""
+
+
+def tokens(item: Item) -> int:
+    """About how many tokens an input item takes."""
+    images = 0
+    if item.get("role") == "user":  # these are ours, so that we know their form
+        parts = cast("list[Item]", item["content"])
+        texts = [part for part in parts if part["type"] != "input_image"]
+        images, item = len(parts) - len(texts), {**item, "content": texts}
+    return images * _IMAGE_TOKENS + len(dump(item)) // _BYTES_PER_TOKEN
+
+
+def limit(window: int, max_output_tokens: int | None) -> int:
+    """Tokens from which on the conversation leaves too little room for an answer."""
+    answer = min(window // 8, _LARGEST_ANSWER) if max_output_tokens is None else max_output_tokens
+    return window - min(answer, window // 2) - window // 20
+
+
+def shortened(items: Iterable[Item]) -> list[Item]:
+    """The items without reasoning and with all that is long cut in the middle."""
+    return [_shortened(item) for item in items if item.get("type") != "reasoning"]
+
+
+def _shortened(item: Item) -> Item:
+    arguments = item.get("arguments")
+    if isinstance(arguments, str) and len(arguments) > _SHORTENED:
+        item = {**item, "arguments": f'{{"left_out":"{len(arguments)} characters"}}'}
+    return {key: _cut(value) for key, value in without_images(item).items()}
+
+
+def _cut(value: object) -> object:
+    if isinstance(value, str) and len(value) > _SHORTENED:
+        half = _SHORTENED // 2
+        left = len(value) - 2 * half
+        return f"{value[:half]}\n[… {left} characters left out …]\n{value[-half:]}"
+    if isinstance(value, list):
+        return [_cut(one) for one in cast("list[object]", value)]
+    if isinstance(value, Mapping):
+        return {key: _cut(one) for key, one in cast("Item", value).items()}
+    return value
