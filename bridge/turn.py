@@ -9,6 +9,7 @@ so that one can run inside another.
 import re
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import Literal
 
 import anyio
@@ -31,6 +32,7 @@ from bridge.options import all_options
 from bridge.remedies import Remedies
 from bridge.responses.faults import Broken
 from bridge.session import Prompt, Session, now
+from bridge.silence import Silence
 from tools.base import GoalReport, PlanApproved, Signal
 from tools.frozen import frozen
 
@@ -132,7 +134,7 @@ class Turn:
         attempts = [Response()]
         try:
             with remedies:
-                finished = await self._attempted(answer, attempts, remedies)
+                finished = await self._heard(answer, attempts, remedies)
         except anyio.get_cancelled_exc_class():
             answer.record(attempts[-1].kept())
             answer.close(_STOPPED)
@@ -147,8 +149,16 @@ class Turn:
         self._show_usage(finished)
         return answer, finished
 
-    async def _attempted(
+    async def _heard(
         self, answer: Answer, attempts: list[Response], remedies: Remedies
+    ) -> Finished:
+        """Ask, and tell of a long silence where the editor can show it."""
+        silence = Silence(partial(self.editor.notice, "info"))
+        work = partial(self._attempted, answer, attempts, remedies, silence)
+        return await (silence.during(work) if self.editor.can.notices else work())
+
+    async def _attempted(
+        self, answer: Answer, attempts: list[Response], remedies: Remedies, silence: Silence
     ) -> Finished:
         """Ask until an answer ends well, each attempt going on from what the last one showed.
 
@@ -162,8 +172,11 @@ class Turn:
             nonlocal waits
             waits += 1
             self.editor.notice("warning", wait_notice(fault, attempt, most, seconds))
+            silence.announced(seconds)
 
         async def show(effects: list[Effect]) -> None:
+            if effects:
+                silence.heard()
             answer.show(effects)
             await self.editor.room()
 

@@ -1,0 +1,73 @@
+"""Tells the person that the model has been silent for long, and that we still wait for it.
+
+It must not know what is waited for, nor end the wait: time-outs are the transport's.
+"""
+
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+import anyio
+
+from bridge.errors import BridgeError
+
+_SECONDS = (20, 60, 180)
+_EVERY = 300
+"""Seconds of silence after which something is said: these, and from then on after so many more."""
+
+T = TypeVar("T")
+
+
+class Silence:
+    """How long nothing was heard; owned by the turn that waits."""
+
+    def __init__(
+        self,
+        tell: Callable[[str], None],
+        *,
+        clock: Callable[[], float] = anyio.current_time,
+        sleep: Callable[[float], Awaitable[None]] = anyio.sleep,
+    ) -> None:
+        self._tell = tell
+        self._clock = clock
+        self._sleep = sleep
+        self._since = clock()
+
+    def heard(self) -> None:
+        """Something was heard: the silence begins anew."""
+        self._since = self._clock()
+
+    def announced(self, seconds: float) -> None:
+        """The person knows that nothing comes for so many seconds."""
+        self._since = self._clock() + seconds
+
+    async def during(self, work: Callable[[], Awaitable[T]]) -> T:
+        """Do the work, and tell of silence meanwhile."""
+        done: list[T] = []
+        failure: BridgeError | None = None
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self._watch)
+            try:
+                done.append(await work())
+            except BridgeError as error:  # as itself, not as a group's
+                failure = error
+            tasks.cancel_scope.cancel()
+        if failure is not None:
+            raise failure
+        return done[0]
+
+    async def _watch(self) -> None:
+        since, said = self._since, 0
+        while True:
+            if since != self._since:
+                since, said = self._since, 0
+            due = _SECONDS[said] if said < len(_SECONDS) else _SECONDS[-1] + _EVERY * (said - 2)
+            left = since + due - self._clock()
+            if left > 0:
+                await self._sleep(left)
+            else:
+                self._tell(f"No word from the model for {_span(due)}; still waiting")
+                said += 1
+
+
+def _span(seconds: int) -> str:
+    return f"{seconds} s" if seconds < 120 else f"{seconds // 60} min"
