@@ -8,7 +8,7 @@ from typing import TypeVar
 
 import anyio
 
-from bridge.errors import BridgeError
+from bridge.beside import beside
 
 _SECONDS = (20, 60, 180)
 _EVERY = 300
@@ -42,18 +42,9 @@ class Silence:
 
     async def during(self, work: Callable[[], Awaitable[T]]) -> T:
         """Do the work, and tell of silence meanwhile."""
-        done: list[T] = []
-        failure: BridgeError | None = None
-        async with anyio.create_task_group() as tasks:
+        async with beside() as tasks:
             tasks.start_soon(self._watch)
-            try:
-                done.append(await work())
-            except BridgeError as error:  # as itself, not as a group's
-                failure = error
-            tasks.cancel_scope.cancel()
-        if failure is not None:
-            raise failure
-        return done[0]
+            return await work()
 
     async def _watch(self) -> None:
         since, said = self._since, 0

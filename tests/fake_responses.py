@@ -14,6 +14,7 @@ from itertools import count
 from typing import Any, TypeAlias
 
 import anyio
+import anyio.lowlevel
 import httpx
 from anyio.abc import ByteStream
 from anyio.streams.buffered import BufferedByteReceiveStream
@@ -146,6 +147,7 @@ class _Body(httpx.AsyncByteStream):
             if isinstance(piece, Exception):
                 raise piece
             yield piece
+            await anyio.lowlevel.checkpoint()  # between two network reads
         if self._hold:
             await anyio.sleep_forever()
 

@@ -277,7 +277,7 @@ async def test_sessions_do_not_wait_for_each_other(tmp_path: Path) -> None:
         for piece in range(3):
             for session in (other, one):
                 await answers[session].say(f"{session}:{piece} ")
-        await editor.update("agent_message_chunk", content={"type": "text", "text": f"{one}:2 "})
+        await editor.message(lambda _: said(editor, one).endswith(f"{one}:2 "))
         await cancel(editor, other)
         assert (await editor.result(calls[other]))["stopReason"] == "cancelled"
         await answers[one].complete()

@@ -242,6 +242,7 @@ async def moved(request: Request) -> None:
 
 
 FAILURES: tuple[tuple[Callable[[Request], Awaitable[None]], int, Message], ...] = (
+    (too_long, -32603, {"kind": "context_too_long", "status": 400}),
     (cut_before_anything, -32603, {"kind": "unreachable"}),
     (cut_after_the_head, -32603, {"kind": "stream_truncated"}),
     (cut_in_a_text, -32603, {"kind": "stream_truncated"}),
@@ -253,7 +254,6 @@ FAILURES: tuple[tuple[Callable[[Request], Awaitable[None]], int, Message], ...] 
     (error_after_a_call, -32603, {"kind": "rate_limit", "code": "rate_limit_exceeded"}),
     (no_stream, -32603, {"kind": "bad_stream"}),
     (unauthorized, -32000, {"kind": "auth", "status": 401, "code": "invalid_api_key"}),
-    (too_long, -32603, {"kind": "context_too_long", "status": 400}),
     (overloaded, -32603, {"kind": "overloaded", "status": 503, "retryAfter": 7}),
     (moved, -32603, {"kind": "bad_request"}),
 )

@@ -18,8 +18,10 @@ from urllib.parse import urlsplit
 
 import anyio
 import httpx
+from anyio.abc import TaskGroup, TaskStatus
 from httpx_sse import EventSource
 
+from bridge.beside import beside
 from bridge.core.wire import dump
 from bridge.errors import ConfigError, Fault, ModelError, Unreachable, model_error
 from bridge.responses import faults
@@ -31,6 +33,8 @@ from tools.frozen import frozen
 _KEEPALIVE_SECONDS = 60.0
 _HAND_OVER_SECONDS = 60.0
 """For sending the request and for a free place in the pool."""
+_READ_AHEAD = 1024 * 1024
+"""Bytes of an answer that may wait to be taken."""
 _PROXIES = ("HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY")
 _REASONS: dict[type[httpx.HTTPError], str] = {
     httpx.ConnectError: "nobody answers there",
@@ -90,8 +94,8 @@ class Transport:
         request is sent once more only where that makes sense; else its own fault is raised.
         """
         content = dump(body)
-        async with self._client(endpoint) as client:
-            opening = partial(_Reply.open, client, endpoint, content)
+        async with self._client(endpoint) as client, beside() as tasks:
+            opening = partial(_Reply.open, client, endpoint, content, tasks)
             attempt = partial(begun, endpoint, _host(endpoint), opening)
             try:
                 answer = await _first(attempt, after)
@@ -145,17 +149,28 @@ async def _first(attempt: Callable[[], Awaitable[Answer]], after: Broken | None)
 
 
 class _Reply:
-    """One HTTP answer, as answer.py reads it."""
+    """One HTTP answer, as answer.py reads it.
+
+    The library hands out one piece for each chunk that the server made, and servers make one for
+    each event. A task of our own reads ahead, so that what came in one network read stays together.
+    """
 
     def __init__(self, response: httpx.Response) -> None:
         self._response = response
-        self._bytes = response.aiter_bytes()
         self.status = response.status_code
         self.headers: Mapping[str, str] = response.headers
+        self._pieces: list[bytes] = []
+        self._size = 0
+        self._news, self._room = anyio.Event(), anyio.Event()
+        self._reading = anyio.CancelScope()
+        self._over = anyio.Event()
+        self._fault: Fault | None = None
 
     @staticmethod
-    async def open(client: httpx.AsyncClient, endpoint: Endpoint, content: bytes) -> "_Reply":
-        """Send the request and wait for the head of its answer."""
+    async def open(
+        client: httpx.AsyncClient, endpoint: Endpoint, content: bytes, tasks: TaskGroup
+    ) -> "_Reply":
+        """Send the request and wait for the head of its answer; its body is read by a task."""
         own = {
             "content-type": "application/json",
             "accept": "text/event-stream",
@@ -172,16 +187,44 @@ class _Reply:
                 content=content,
                 timeout=httpx.Timeout(_HAND_OVER_SECONDS, connect=connect, read=None),
             )
-            return _Reply(await client.send(request, stream=True))
+            reply = _Reply(await client.send(request, stream=True))
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             raise Unreachable(_lost(endpoint, error)) from None
+        await tasks.start(reply._hear)
+        return reply
 
     async def read(self) -> bytes | None:
-        """The next network read; None: the end."""
+        """All that has come, or else the next network read; None: the end."""
+        while not self._pieces and not self._over.is_set():
+            self._news = anyio.Event()
+            await self._news.wait()
+        if self._pieces:
+            data = b"".join(self._pieces)
+            self._pieces.clear()
+            self._size = 0
+            self._room.set()
+            return data
+        if self._fault is not None:
+            raise Unreachable(self._fault)
+        return None
+
+    async def _hear(self, *, task_status: TaskStatus[None]) -> None:
+        """Read the body as it comes; wait while nobody takes it."""
         try:
-            return await anext(self._bytes, None)
+            with self._reading:
+                task_status.started()
+                async for data in self._response.aiter_bytes():
+                    self._pieces.append(data)
+                    self._size += len(data)
+                    self._news.set()
+                    while self._size > _READ_AHEAD:
+                        self._room = anyio.Event()
+                        await self._room.wait()
         except httpx.HTTPError:
-            raise Unreachable(faults.truncated()) from None
+            self._fault = faults.truncated()
+        finally:
+            self._over.set()
+            self._news.set()
 
     def frames(self, whole: bytes) -> Iterator[tuple[str, str]]:
         """Name and data of each frame in these bytes, which hold whole frames."""
@@ -189,6 +232,8 @@ class _Reply:
 
     async def close(self) -> None:
         """Hang up."""
+        self._reading.cancel()
+        await self._over.wait()
         await self._response.aclose()
 
 
