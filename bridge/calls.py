@@ -15,6 +15,7 @@ from typing import Any
 import anyio
 from anyio.lowlevel import checkpoint_if_cancelled
 
+from bridge import knowledge
 from bridge.acp.editor import SessionEditor
 from bridge.answer import ending
 from bridge.core import policy, updates
@@ -43,6 +44,8 @@ class Workbench:
     tools: Mapping[str, Tool[Any]]
     files: Files
     shell: Callable[[Session], Shell]
+    user_folder: str | None = None
+    """Where the user's own instructions and skills are."""
     _offered: dict[bool, list[dict[str, object]]] = field(
         default_factory=dict[bool, list[dict[str, object]]]
     )
@@ -195,6 +198,7 @@ class Calls:
             person=self._editor.person(announced.card_id),
             planning=session.mode == "plan",
             output=screen.add,
+            readable=knowledge.readable(self._bench.user_folder),
         )
 
     def _finish(self, call: FunctionCall, announced: Announced, result: Result) -> None:

@@ -26,6 +26,7 @@ from bridge.core.records import (
     Compacted,
     GoalChanged,
     Item,
+    Learned,
     Opened,
     Prompted,
     Record,
@@ -62,6 +63,12 @@ class Session:
         self.title: str | None = None
         self.history = History()
         self.seen = Seen()
+        self.introduced = False
+        """The model was told what the project tells every agent."""
+        self.looked_for: set[str] = set()
+        """The files of instructions that were told, or are not there."""
+        self.visited: set[str] = set()
+        """The folders of files that the model has seen."""
         self.goal: GoalChanged = NO_GOAL
         self.goal_armed = False
         self.grants: set[Grant] = set()
@@ -113,6 +120,7 @@ class Session:
         """Apply what was written down earlier."""
         for record in records:
             self._apply(record)
+        self.introduced = self.history.is_worked_on
         self.goal_armed = False
 
     def next_prompt(self) -> int:
@@ -176,8 +184,11 @@ class Session:
                 self._compactions_made = max(self._compactions_made, number)
             case Titled(title=title):
                 self.title = title
+            case Learned(source=source):
+                self.looked_for.add(source)
             case SawFile(file=file):
                 self.seen.restore(file)
+                self.visited.add(os.path.dirname(str(file.get("path"))))
             case GoalChanged():
                 self.goal = record
             case Switched():

@@ -14,7 +14,7 @@ from typing import Literal
 
 import anyio
 
-from bridge import commands, context
+from bridge import commands, context, knowledge
 from bridge.acp.editor import SessionEditor
 from bridge.answer import Answer
 from bridge.calls import Calls, Workbench
@@ -69,6 +69,8 @@ class Turn:
         reply = commands.reply_to(session, text)
         if session.mode != mode:
             self._show_mode()
+        if reply is None or reply.message is not None or reply.pursue:
+            self._learn()
         if reply is None:
             self._note_switch()
         session.record(
@@ -109,6 +111,7 @@ class Turn:
         """Requests and tool calls until the model has no more to call."""
         compaction = Compaction(self.session, self.editor, self.model, self.bench)
         while budget.take():
+            self._learn()
             self._note_switch()
             if compaction.is_due:
                 with suppress(ModelError):  # shown; the request itself tells whether it fits
@@ -232,6 +235,10 @@ class Turn:
                 case GoalReport():
                     if session.goal.objective is not None:
                         session.record(goals.reported(session.goal, signal))
+
+    def _learn(self) -> None:
+        for learned in list(knowledge.due(self.session, self.bench.user_folder)):
+            self.session.record(learned)
 
     def _note_switch(self) -> None:
         note = context.tell_of_switch(self.session)

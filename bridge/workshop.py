@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 
 from bridge.acp.editor import SessionEditor
 from bridge.calls import Workbench
-from bridge.config import Provider
+from bridge.config import Provider, default_file
 from bridge.errors import Fault
 from bridge.responses.events import Event
 from bridge.responses.faults import Broken
@@ -89,4 +89,6 @@ async def workshop() -> AsyncGenerator[Workshop]:
     adopt_orphans()
     async with Transport() as transport:
         models = Models(transport, os.environ)
-        yield Workshop(models, Workbench(TOOLS, LocalFiles(), SessionShell))
+        file = default_file(os.environ)
+        folder = None if file is None else str(file.parent)
+        yield Workshop(models, Workbench(TOOLS, LocalFiles(), SessionShell, folder))

@@ -12,6 +12,7 @@ from bridge.core.records import (
     Compacted,
     Forgotten,
     Item,
+    Learned,
     LeftOut,
     Noted,
     Prompted,
@@ -212,6 +213,12 @@ def test_a_summary_in_the_middle_of_the_work_comes_after_the_prompt_and_its_note
     first, noted, summary = history_of(*work, Compacted(1, "SUM")).input(PORTABLE)
     assert [first, noted] == sent([prompted(1, "do"), note])
     assert "SUM" in str(summary)
+
+
+def test_what_the_project_says_outlasts_a_summary():
+    told = Learned("/w/AGENTS.md", "Use tabs.")
+    history = history_of(told, prompted(), responded(message("a")), Compacted(1, "SUM"))
+    assert "Use tabs." in str(history.input(PORTABLE)[0])
 
 
 def test_a_second_summary_takes_the_place_of_the_first():

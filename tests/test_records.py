@@ -10,6 +10,7 @@ from bridge.core.records import (
     Compacted,
     Forgotten,
     GoalChanged,
+    Learned,
     LeftOut,
     Noted,
     Opened,
@@ -36,6 +37,7 @@ SAMPLES: tuple[Record, ...] = (
         1, ({"type": "text", "text": "Hi \u2028 \U0001f680"},), ({"type": "input_text"},), "t"
     ),
     Noted("The user switched."),
+    Learned("/w/AGENTS.md", "Use tabs."),
     Responded(
         1,
         "openai/gpt",

@@ -300,6 +300,8 @@ class Context:
     """Plan mode is in force."""
     output: Callable[[str], None]
     """Takes what a running call prints, piece by piece, for the person who watches."""
+    readable: tuple[str, ...] = ()
+    """Where files may be read without asking, besides the roots."""
 
 
 class Arguments(BaseModel):

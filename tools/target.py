@@ -38,7 +38,8 @@ async def locate(
         return Result.error(wrong)
     path = paths.absolute(file_path, context.cwd)
     resolved = await context.files.resolve(path)
-    target = Target(verb, path, resolved, _access(verb, path, resolved, context.roots))
+    roots = (*context.roots, *context.readable) if verb == "read" else context.roots
+    target = Target(verb, path, resolved, _access(verb, path, resolved, roots))
     if paths.is_off_limits(resolved):
         return target.refusal("not a regular file")
     return target

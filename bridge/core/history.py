@@ -19,6 +19,7 @@ from bridge.core.records import (
     Compacted,
     Forgotten,
     Item,
+    Learned,
     LeftOut,
     Noted,
     Prompted,
@@ -72,7 +73,7 @@ class Dialect:
 class _Entry:
     prompt: int
     item: Item
-    origin: Literal["prompt", "note", "summary", "model", "output"]
+    origin: Literal["prompt", "note", "knowledge", "summary", "model", "output"]
     maker: str = ""
     """Whose item it is; nobody's where no server can read it any more."""
 
@@ -108,6 +109,8 @@ class History:
                 self._append(said, "prompt")
             case Noted(text=text):
                 self._append(message(text), "note")
+            case Learned(text=text):
+                self._append(message(text), "knowledge")
             case Responded(items=items):
                 if items:
                     self._respond(record)
@@ -158,14 +161,15 @@ class History:
 
 
 def _compacted(entries: Sequence[_Entry], summary: str) -> list[_Entry]:
-    """The last prompt with the notes after it, and the summary where it belongs in time."""
+    """Knowledge, the last prompt with its notes, and the summary where it belongs in time."""
+    known = [entry for entry in entries if entry.origin == "knowledge"]
     prompts = [index for index, entry in enumerate(entries) if entry.origin == "prompt"]
     since = entries[prompts[-1] if prompts else 0 :]
     # A goal is noted once per round; the last note says it all.
     user = {str(entry.item): entry for entry in since if entry.origin in ("prompt", "note")}
     told = _Entry(0, message(_SUMMARY.format(summary)), "summary")
     is_begun = any(entry.origin == "model" for entry in since)
-    return [*user.values(), told] if is_begun else [told, *user.values()]
+    return [*known, *user.values(), told] if is_begun else [*known, told, *user.values()]
 
 
 def _left_out(entries: Sequence[_Entry], first: int) -> list[_Entry]:

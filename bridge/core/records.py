@@ -60,6 +60,15 @@ class Noted:
 
 
 @frozen
+class Learned:
+    """Instructions of the project or the user that the model was told; they outlast compactions."""
+
+    source: str
+    """The file they come from."""
+    text: str
+
+
+@frozen
 class SaidText:
     """Message or thought text that the person saw under one message id."""
 
@@ -181,6 +190,7 @@ Record: TypeAlias = (
     Opened
     | Prompted
     | Noted
+    | Learned
     | Responded
     | Returned
     | Told
@@ -198,6 +208,7 @@ RECORDS: dict[str, type[Record]] = {
     "opened": Opened,
     "prompted": Prompted,
     "noted": Noted,
+    "learned": Learned,
     "responded": Responded,
     "returned": Returned,
     "told": Told,
