@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 
+from bridge import session_commands as telling
 from bridge.core import goal as goals
 from bridge.core.goal import NO_GOAL, USAGE
 from bridge.core.records import GoalChanged
@@ -36,6 +37,7 @@ class Command:
 
     description: str
     hint: str
+    """What may follow the name; empty: nothing."""
     run: Callable[[Session, str], Reply]
 
 
@@ -54,6 +56,31 @@ def pauses_goal(text: str) -> bool:
     """Whether this prompt, once its turn comes, pauses the goal: rounds then stop for it."""
     line = _LINE.fullmatch(text)
     return line is not None and line[1] == "goal" and (line[2] or "").strip().lower() == "pause"
+
+
+def _told(text: Callable[[Session, str], str]) -> Callable[[Session, str], Reply]:
+    return lambda session, argument: Reply(text(session, argument))
+
+
+def _status(session: Session, _argument: str) -> Reply:
+    return Reply(telling.status(session))
+
+
+def _help(_session: Session, _argument: str) -> Reply:
+    lines = (
+        f"- `/{name}{' ' * bool(command.hint)}{command.hint}`: {command.description}"
+        for name, command in sorted(COMMANDS.items())
+    )
+    return Reply("\n".join(lines))
+
+
+def _init(_session: Session, _argument: str) -> Reply:
+    return Reply("", message=telling.INIT)
+
+
+def _review(_session: Session, argument: str) -> Reply:
+    what = argument or "the changes of this working tree that are not committed yet"
+    return Reply("", message=telling.REVIEW.format(what=what))
 
 
 def _compact(session: Session, argument: str) -> Reply:
@@ -172,13 +199,28 @@ COMMANDS: dict[str, Command] = {
         "[<objective>|clear|edit <objective>|pause|resume]",
         _goal,
     ),
+    "help": Command("Show all commands", "", _help),
+    "init": Command("Have an AGENTS.md written for this project", "", _init),
+    "mode": Command("Show or set the mode", "[default|plan]", _told(telling.mode)),
+    "model": Command("Show the models or switch to one", "[model]", _told(telling.model)),
+    "permissions": Command(
+        "Show or set what may be done without asking",
+        "[ask|workspace-write|danger-full-access|reset]",
+        _told(telling.permissions),
+    ),
     "plan": Command("Enter or leave plan mode", "[off|message]", _plan),
+    "review": Command("Have changes reviewed", "[what]", _review),
+    "status": Command("Show what is in force", "", _status),
 }
 
 
 def menu() -> list[dict[str, object]]:
     """All commands, as the editor lists them."""
     return [
-        {"name": name, "description": command.description, "input": {"hint": command.hint}}
+        {
+            "name": name,
+            "description": command.description,
+            **({"input": {"hint": command.hint}} if command.hint else {}),
+        }
         for name, command in sorted(COMMANDS.items())
     ]

@@ -67,6 +67,8 @@ class Session:
         """The model was told what the project tells every agent."""
         self.looked_for: set[str] = set()
         """The files of instructions that were told, or are not there."""
+        self.told_files: set[str] = set()
+        """Those that were told."""
         self.visited: set[str] = set()
         """The folders of files that the model has seen."""
         self.goal: GoalChanged = NO_GOAL
@@ -186,6 +188,7 @@ class Session:
                 self.title = title
             case Learned(source=source):
                 self.looked_for.add(source)
+                self.told_files.add(source)
             case SawFile(file=file):
                 self.seen.restore(file)
                 self.visited.add(os.path.dirname(str(file.get("path"))))

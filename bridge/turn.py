@@ -7,6 +7,7 @@ so that one can run inside another.
 """
 
 import re
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -25,10 +26,11 @@ from bridge.core import updates
 from bridge.core.content import plain_text, user_content
 from bridge.core.effects import Effect, Failed, Finished
 from bridge.core.records import Forgotten, Noted, Prompted, Titled, Told
+from bridge.core.repeats import Repeats
 from bridge.core.response import Response
 from bridge.errors import BridgeError, Fault, ModelError
 from bridge.exchange import ModelPort, attempt, provider_of, wait_notice
-from bridge.options import all_options
+from bridge.options import Choice, all_options
 from bridge.remedies import Remedies
 from bridge.responses.faults import Broken
 from bridge.session import Prompt, Session, now
@@ -65,10 +67,9 @@ class Turn:
         session = self.session
         content = user_content(prompt.blocks)
         text = plain_text(content)
-        mode = session.mode
+        before = all_options(session)
         reply = commands.reply_to(session, text)
-        if session.mode != mode:
-            self._show_mode()
+        self._show_changes(before)
         if reply is None or reply.message is not None or reply.pursue:
             self._learn()
         if reply is None:
@@ -83,7 +84,8 @@ class Turn:
         if reply.compact is not None:
             await Compaction(session, self.editor, self.model, self.bench).run(reply.compact)
             return "end_turn"
-        self._tell(reply.text)
+        if reply.text:
+            self._tell(reply.text)
         if reply.message is not None:
             self._entitle(reply.message)
             self._note_switch()
@@ -110,6 +112,7 @@ class Turn:
     async def _work(self, budget: "_Budget") -> StopReason:
         """Requests and tool calls until the model has no more to call."""
         compaction = Compaction(self.session, self.editor, self.model, self.bench)
+        repeats = Repeats()
         while budget.take():
             self._learn()
             self._note_switch()
@@ -128,6 +131,9 @@ class Turn:
                 await calls.run()
             finally:
                 self._heed(calls.signals)
+            reminder = repeats.feed(finished.calls)
+            if reminder is not None:
+                self.session.record(Noted(reminder))
         return "max_turn_requests"
 
     async def _answer(self, compaction: Compaction) -> tuple[Answer, Finished]:
@@ -244,6 +250,14 @@ class Turn:
         note = context.tell_of_switch(self.session)
         if note is not None:
             self.session.record(Noted(note))
+
+    def _show_changes(self, before: Sequence[Choice]) -> None:
+        """Show the options that a command changed."""
+        after = all_options(self.session)
+        if after[0] != before[0]:
+            self._show_mode()
+        elif after != before:
+            self.editor.update(updates.options(after))
 
     def _show_mode(self) -> None:
         self.editor.update(updates.mode(self.session.mode))

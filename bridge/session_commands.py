@@ -1,0 +1,109 @@
+"""Slash commands that tell of a session or set something in it: text out.
+
+It must not know the table of commands, nor how an answer is shown.
+"""
+
+from collections.abc import Iterable
+
+from bridge import options
+from bridge.config import Model
+from bridge.errors import EditorError
+from bridge.session import Session
+
+INIT = """\
+Look at this project and write an AGENTS.md at its root, for agents like you that see it for the
+first time: what it is, how it is laid out, how to build it, run it and test it, and the conventions
+that its code follows. Take all of it from what you find, keep it short, and leave out what every
+project has. If there is an AGENTS.md already, improve it and keep what is right."""
+
+REVIEW = """\
+Review {what}. Look for mistakes first: wrong results, lost data, races, unsafe input, missing error
+handling, tests that cannot fail; then for what makes the code harder to read. Read the code around
+each change before you judge it. Change nothing. List what you found, the worst first, each with
+path:line, what happens, and how to mend it; say so plainly when there is nothing."""
+
+
+def status(session: Session) -> str:
+    """What is in force, and how much of the context window is used."""
+    model = session.model
+    effort = "" if session.effort is None else f", effort {session.effort}"
+    name = model.name or session.model_key
+    return _lines(
+        (
+            (
+                "Model",
+                f"{model.name or session.model_key} ({model.provider}/{model.model}){effort}",
+            ),
+            ("Mode", session.mode),
+            ("Permissions", session.permission),
+            ("Folder", session.cwd),
+            ("Context", _context(session, model)),
+            ("Instructions from", ", ".join(sorted(session.told_files)) or "no file"),
+            ("Session", session.id),
+        )
+    )
+
+
+def _context(session: Session, model: Model) -> str:
+    used = session.history.tokens
+    if model.context_window is None:
+        return f"about {used} tokens; the window is not configured"
+    percent = 100 * used // model.context_window
+    return f"about {used} of {model.context_window} tokens ({percent} %)"
+
+
+def _lines(rows: Iterable[tuple[str, str]]) -> str:
+    return "\n".join(f"- {name}: {text}" for name, text in rows)
+
+
+def model(session: Session, argument: str) -> str:
+    """The models there are; or a switch to the one that is named."""
+    models = session.config.models
+    if not argument:
+        return "\n".join(
+            f"- {key}{_in_force(key == session.model_key)}: {one.name or one.model}"
+            for key, one in models.items()
+        )
+    names = {one.name.lower(): key for key, one in models.items() if one.name is not None}
+    key = argument if argument in models else names.get(argument.lower())
+    if key is None:
+        return f"Error: unknown model: {argument}. There are: {', '.join(models)}"
+    options.set_option(session, "model", options.model_value(session.config, key))
+    return f"The model is now {models[key].name or key}."
+
+
+def mode(session: Session, argument: str) -> str:
+    """The mode in force; or a switch to the one that is named."""
+    if not argument:
+        return f"The mode is {session.mode}."
+    return _set(session, "mode", argument) or f"The mode is now {session.mode}."
+
+
+def permissions(session: Session, argument: str) -> str:
+    """What may be done without asking; or another preset, or an end to what was allowed."""
+    if argument == "reset":
+        session.grants.clear()
+        return "What you allowed for this session asks again."
+    if argument:
+        return _set(session, "permission", argument) or f"Permissions: {session.permission}."
+    presets = (
+        f"- {preset['value']}{_in_force(preset['value'] == session.permission)}: "
+        f"{preset['description']}"
+        for preset in options.PRESETS
+    )
+    allowed = (f"- {one.action} {one.subject or 'in the workspace'}" for one in session.grants)
+    for_session = ["", "Allowed for this session:", *sorted(allowed)] if session.grants else []
+    return "\n".join([*presets, *for_session])
+
+
+def _in_force(is_it: bool) -> str:  # noqa: FBT001 (said of a value)
+    return " (in force)" if is_it else ""
+
+
+def _set(session: Session, option: str, value: str) -> str | None:
+    """Set an option; what is wrong with the value, if it is not offered."""
+    try:
+        options.set_option(session, option, value)
+    except EditorError as error:
+        return f"Error: {error}"
+    return None
