@@ -27,7 +27,6 @@ def status(session: Session) -> str:
     """What is in force, and how much of the context window is used."""
     model = session.model
     effort = "" if session.effort is None else f", effort {session.effort}"
-    name = model.name or session.model_key
     return _lines(
         (
             (
