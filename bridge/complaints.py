@@ -62,6 +62,8 @@ class Complaint(NamedTuple):
 
     where: Where
     what: str
+    type: str = ""
+    """Pydantic's name for the fault, where it was found by pydantic."""
 
 
 def wrong(fault: ErrorDetails) -> str:
@@ -77,10 +79,10 @@ def unfit(fault: ErrorDetails, keys: Mapping[str, Iterable[str]]) -> Complaint:
     """
     where = tuple(str(part) for part in fault["loc"])
     if fault["type"] != "extra_forbidden":
-        return Complaint(where, wrong(fault))
+        return Complaint(where, wrong(fault), fault["type"])
     *tables, name = where
     kind = tables[0] if tables else ""
-    return Complaint(where, f"is not known; {_remedy(name, kind, keys)}")
+    return Complaint(where, f"is not known; {_remedy(name, kind, keys)}", fault["type"])
 
 
 def nearest(name: str, names: Iterable[str]) -> str:
@@ -110,14 +112,22 @@ def _table(kind: str) -> str:
 
 
 def sentence(file: Path, text: str, complaints: Iterable[Complaint]) -> str:
-    """The first complaint with its place in the file."""
+    """The first complaint with its place in the file.
+
+    A key that is missing beside one that is not known was misspelt: the latter is told.
+    """
     lines = line_numbers(text)
-    placed = sorted(
-        ((_line(lines, one.where), one) for one in complaints),
-        key=lambda pair: (pair[0] is None, pair[0]),
-    )
-    line, first = placed[0]
-    more = f" (and {len(placed) - 1} more)" if len(placed) > 1 else ""
+    found = list(complaints)
+    misspelt = {one.where[:-1] for one in found if one.type == "extra_forbidden"}
+
+    def rank(one: Complaint) -> tuple[bool, bool, int]:
+        line = _line(lines, one.where)
+        explained = one.type == "missing" and one.where[:-1] in misspelt
+        return explained, line is None, line or 0
+
+    first = min(found, key=rank)
+    line = _line(lines, first.where)
+    more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
     return f"{_place(file, line)}: {_dotted(first.where)} {first.what}{more}"
 
 

@@ -105,6 +105,8 @@ TWO = PROVIDER + MODEL
         # names
         ("goal_round = 3\n" + TWO, ":1: goal_round is not known; nearest: goal_rounds"),
         (TWO + "efort = 3\n", ":5: models.m.efort is not known; nearest: effort"),
+        ("[providers.p]\nbase_url = 'http://localhost/v1'\n[models.m]\nprovidr = 'p'\n",
+         ":4: models.m.providr is not known; nearest: provider (and 1 more)"),
         (
             TWO + "goal_rounds = 3\n",
             ":5: models.m.goal_rounds is not known; it belongs into the top of the file, before "
