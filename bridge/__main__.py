@@ -56,9 +56,17 @@ def main() -> int:
         case ["--config", file]:
             return _agent(file)
         case arguments:
+            _open_standard_files()
             from bridge.cli import main as command  # noqa: PLC0415 (not needed by the agent)
 
             return command(arguments)
+
+
+def _open_standard_files() -> None:
+    """Put files that hold nothing in the place of those that whoever started us closed."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115 (for good; pathlib loads late)
 
 
 def _agent(config: str | None) -> int:
@@ -76,7 +84,13 @@ def _serve(config: str | None) -> int:
         from bridge.windows import serve as refuse  # noqa: PLC0415 (native Windows only)
 
         return refuse(0, 1)
-    stdin, stdout = (fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 3) for fd in (0, 1))
+    try:
+        stdin, stdout = (fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 3) for fd in (0, 1))
+    except OSError:
+        os.write(
+            2, b"responses-acp: fatal: standard input and output lead to the editor; open them\n"
+        )
+        return 1
     _leave_to_others()
     for fd in (stdin, stdout):  # whatever the editor left it at
         os.set_blocking(fd, True)

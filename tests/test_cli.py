@@ -64,3 +64,11 @@ def test_the_agent_also_starts_with_an_equals_sign(tmp_path: Path) -> None:
     )
     assert (run.returncode, run.stderr) == (0, b"")
     assert run.stdout.startswith(b'{"jsonrpc":"2.0","id":7,"result":{"protocolVersion":1')
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_the_other_commands_do_without_files_that_are_closed(closed: str) -> None:
+    command = ["sh", "-c", f'exec "$@" {closed}', "sh", *PROGRAM, "--version"]
+    ended = subprocess.run(command, capture_output=True, check=True, timeout=60)
+    assert ended.stderr == b""
+    assert ended.stdout.startswith(b"responses-acp ") == (">&-" not in closed.split())

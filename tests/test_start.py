@@ -205,6 +205,13 @@ def test_stderr_may_be_closed(echo: list[str]) -> None:
     assert len(said(ended)) == 2
 
 
+@pytest.mark.parametrize("closed", ["<&-", ">&-"])
+def test_without_the_editor_s_files_the_start_says_so(echo: list[str], closed: str) -> None:
+    ended = run(["sh", "-c", f'exec "$@" {closed}', "sh", *echo])
+    assert ended.returncode == 1
+    assert ended.stderr.startswith(b"responses-acp: fatal: standard input and output lead to")
+
+
 # -- the end ---------------------------------------------------------------------------------------
 
 
