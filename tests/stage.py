@@ -91,19 +91,19 @@ async def stage(
     folder: Path,
     model: FakeResponses,
     *,
-    base_url: str = "http://127.0.0.1:9/v1",
     provider: Mapping[str, Any] | None = None,
     settings: Mapping[str, Any] | None = None,
     can: Mapping[str, Any] = NOTICES,
-    answers: Mapping[str, Any] | None = None,
+    wired: bool = False,
 ) -> AsyncGenerator[Stage]:
     """The agent, greeted, with a session; afterwards every law held to its end.
 
-    provider and settings: what the configuration says of the server and of the model.
+    provider and settings: what the configuration says of the server and of the model. wired: the
+    model is reached where it serves, at the configured address.
     """
     (folder / "ws").mkdir(exist_ok=True)
     file = folder / "config.toml"
-    server = {"base_url": base_url, **(provider or {})}
+    server = {"base_url": "http://127.0.0.1:9/v1", **(provider or {})}
     config = {
         "permission": "danger-full-access",
         "providers": {"p": server},
@@ -115,7 +115,7 @@ async def stage(
     async with (
         written,
         to_editor,
-        Transport(model.inner if base_url.endswith(":9/v1") else None) as transport,
+        Transport(None if wired else model.inner) as transport,
         anyio.create_task_group() as tasks,
     ):
         bench = Workbench(TOOLS, LocalFiles(), SessionShell)
@@ -129,7 +129,6 @@ async def stage(
             warm_up=lambda: None,
         )
         editor = Editor(cast("Any", _Stdin(agent, peer)), cast("Any", to_editor))
-        editor.answers.update(answers or {})
         tasks.start_soon(editor.listen)
         playing = Stage(editor, model, folder)
         await editor.initialize(**can)
