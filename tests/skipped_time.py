@@ -2,20 +2,23 @@
 
 Rule 1: what runs takes as long as it takes; only waits are skipped, so that one of minutes takes
 as long as the code around it.
-Rule 2: it is for tests whose parts are all in this loop. A thread or a socket gets a moment of
-real time for each step of the skipped time; a process would come too late.
+Rule 2: a thread of anyio's that works is waited for, and a socket of this same loop is given a
+moment. What another process does would come too late.
 """
 
 import asyncio
 import selectors
+from collections.abc import Generator
+from contextlib import contextmanager
 from typing import Any
 
 import anyio
+from anyio.to_thread import current_default_thread_limiter
 
-_MOMENT, _STEP = 0.002, 60.0
-"""Real seconds that others get, for so many seconds that are skipped."""
-FOREVER = 100_000.0
-"""Seconds for anyio.fail_after: what waits so long here, waits for what will never come."""
+_MOMENT = 0.002
+"""Real seconds for what is on its way between two ends of this loop."""
+_FOREVER = 1e6
+"""Seconds after which what is waited for will never come."""
 
 
 class _Impatient(selectors.DefaultSelector):
@@ -24,13 +27,17 @@ class _Impatient(selectors.DefaultSelector):
     def __init__(self) -> None:
         super().__init__()
         self.skipped = 0.0
+        self.threads: anyio.CapacityLimiter | None = None
+        """Those that may be at work; None: no wait is skipped."""
 
     def select(self, timeout: float | None = None) -> Any:
-        if timeout is None or timeout <= _MOMENT:
+        if timeout is None or timeout <= _MOMENT or self.threads is None:
             return super().select(timeout)
+        if self.threads.borrowed_tokens:
+            return super().select(min(timeout, 1))
         ready = super().select(_MOMENT)
         if not ready:
-            self.skipped += min(timeout, _STEP)
+            self.skipped += timeout
         return ready
 
 
@@ -38,29 +45,35 @@ class SkippedTime(asyncio.SelectorEventLoop):
     """The loop; its time is the real one and what was skipped."""
 
     def __init__(self) -> None:
-        self._impatient = _Impatient()
-        super().__init__(self._impatient)
-
-    @property
-    def skipped(self) -> float:
-        """Seconds that nobody had to wait for."""
-        return self._impatient.skipped
+        self.impatient = _Impatient()
+        super().__init__(self.impatient)
 
     def time(self) -> float:
-        return super().time() + self.skipped
-
-
-def skipped() -> float:
-    """Seconds skipped so far on the loop that runs."""
-    loop = asyncio.get_running_loop()
-    assert isinstance(loop, SkippedTime)
-    return loop.skipped
-
-
-def stuck() -> Any:
-    """A deadline that only what waits for nothing can miss."""
-    return anyio.fail_after(FOREVER)
+        return super().time() + self.impatient.skipped
 
 
 BACKEND = ("asyncio", {"loop_factory": SkippedTime})
 """For the fixture anyio_backend."""
+
+
+@contextmanager
+def no_waiting() -> Generator[None]:
+    """Skip all waits inside; what waits for nothing is a TimeoutError."""
+    impatient = _running().impatient
+    impatient.threads = current_default_thread_limiter()
+    try:
+        with anyio.fail_after(_FOREVER):
+            yield
+    finally:
+        impatient.threads = None
+
+
+def skipped() -> float:
+    """Seconds that were skipped so far."""
+    return _running().impatient.skipped
+
+
+def _running() -> SkippedTime:
+    loop = asyncio.get_running_loop()
+    assert isinstance(loop, SkippedTime)
+    return loop

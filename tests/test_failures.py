@@ -29,7 +29,7 @@ from tests.fake_responses import (
     thought,
 )
 from tests.laws import Message
-from tests.skipped_time import BACKEND, skipped, stuck
+from tests.skipped_time import BACKEND, no_waiting, skipped
 from tests.stage import NOTICES, stage
 from tools.frozen import frozen
 
@@ -261,7 +261,7 @@ async def test_a_failure_is_told_as_it_is_and_the_next_prompt_answered(
     row: Row, tmp_path: Path
 ) -> None:
     model = FakeResponses(*row.scripts, stream(said("Fine.")))
-    with stuck():
+    with no_waiting():
         async with stage(tmp_path, model, provider=row.provider, can=row.can) as play:
             (play.workspace / "a.txt").write_text("x\n", encoding="utf-8")
             before = skipped()

@@ -22,7 +22,7 @@ from bridge.errors import ModelError
 from bridge.responses.transport import Transport
 from tests.fake_responses import EVENT_STREAM, FakeResponses, Reply, said, stream
 from tests.laws import Message
-from tests.skipped_time import BACKEND
+from tests.skipped_time import BACKEND, no_waiting
 from tests.stage import stage
 from tests.test_transport import BODY, Place
 from tools.frozen import frozen
@@ -120,15 +120,16 @@ async def test_the_editor_sees_what_a_recorded_stream_means(
     model = FakeResponses(*scripts, forgets=outcome == "refusal")
     patience = {"max_retries": 1}
     settings = {"context_window": 1000}
-    async with stage(tmp_path, model, provider=patience, settings=settings) as play:
-        answer = await play.prompt()
-        check_updates(play.news(), expect)
-        check_answer(answer, expect)
-        assert len(model.asked) == expect.get("requests_expected", 1 + again) + len(done)
-        if done:
-            check_replay(model.asked[-1].body["input"][1:], expect)
-        assert await play.prompt("And now?") == {"stopReason": "end_turn"}
-        assert _said(play.news(), "agent_message_chunk") == "Fine."
+    with no_waiting():
+        async with stage(tmp_path, model, provider=patience, settings=settings) as play:
+            answer = await play.prompt()
+            check_updates(play.news(), expect)
+            check_answer(answer, expect)
+            assert len(model.asked) == expect.get("requests_expected", 1 + again) + len(done)
+            if done:
+                check_replay(model.asked[-1].body["input"][1:], expect)
+            assert await play.prompt("And now?") == {"stopReason": "end_turn"}
+            assert _said(play.news(), "agent_message_chunk") == "Fine."
 
 
 def check_updates(updates: Sequence[Message], expect: Message) -> None:
