@@ -228,6 +228,8 @@ ROWS: dict[str, Row] = {
           b'data:{"type":"response.completed","response":{}}\n\n'
           for piece in (Pause(4), bytes([byte]))]],
         say("Hi"), END, 4 * 107, {"idle_timeout": 5}, {}),
+    "nothing for 400 seconds, of a server on this machine": Row(
+        [[Pause(400), *HELLO]], GREETED, END, 400, {}, {}),
     "nothing but thoughts, twice": Row(
         [stream(thought("Hm."))] * 2,
         [*say("Hm.", message="t1.0", kind="agent_thought_chunk"),
