@@ -1,5 +1,6 @@
 """The fake server is held to the types of the official client."""
 
+from importlib import import_module
 from typing import Any
 
 import anyio
@@ -35,10 +36,8 @@ SCRIPTS: dict[str, list[Event]] = {
 @pytest.fixture
 def openai() -> Any:
     """The official client; it takes seconds to load, which a run without these tests can spare."""
-    import openai  # noqa: PLC0415
-    import openai.types.responses  # noqa: PLC0415
-
-    return openai
+    import_module("openai.types.responses")
+    return import_module("openai")
 
 
 @pytest.mark.parametrize("name", SCRIPTS)
