@@ -341,11 +341,13 @@ def _settings(values: Mapping[str, Any]) -> list[str]:
 
 
 @asynccontextmanager
-async def machine(folder: Path, **configured: Any) -> AsyncGenerator[Machine]:
-    """A machine configured like this, for as long as the deadline of every test allows."""
+async def machine(
+    folder: Path, *, deadline: float = _DEADLINE, **configured: Any
+) -> AsyncGenerator[Machine]:
+    """A machine configured like this, for as long as the deadline allows."""
     for name in ("workspace", "home", "tmp"):
         (folder / name).mkdir()
-    with anyio.fail_after(_DEADLINE):
+    with anyio.fail_after(deadline):
         server = Model()
         async with server.serve():
             made = Machine(folder, server)
