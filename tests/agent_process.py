@@ -20,6 +20,7 @@ import anyio
 from anyio.abc import SocketAttribute, SocketStream
 from anyio.streams.buffered import BufferedByteReceiveStream
 
+from tests import pairing
 from tests.fake_editor import Agent, Editor, agent_process
 from tests.laws import Message
 
@@ -31,8 +32,6 @@ KEY = "sk-test-4f1d09c3b7"
 _DEADLINE, _SOON = 30.0, 10.0
 """Seconds for a test and for one wait; none takes a tenth of it."""
 _LENGTH = re.compile(rb"(?i)\r\ncontent-length: *(\d+)")
-_CALL_ITEMS = {"function_call": 1, "custom_tool_call": 1}
-_OUTPUT_ITEMS = {"function_call_output": -1, "custom_tool_call_output": -1}
 
 
 # -- the model ------------------------------------------------------------------------------------
@@ -188,6 +187,7 @@ class Model:
     def __init__(self) -> None:
         self.requests: list[Request] = []
         self.base_url = ""
+        self.conversations = pairing.Conversations()
         self._taken = 0
         self._arrived = anyio.Event()
 
@@ -238,25 +238,8 @@ class Model:
         length = _LENGTH.search(head)
         assert length is not None
         body = json.loads(await reader.receive_exactly(int(length[1])))
+        self.conversations.check(body)
         return Request(stream, head, body)
-
-
-def check_body(body: Message) -> None:
-    """Whether a server would accept this conversation."""
-    calls: dict[str, int] = {}
-    for item in body["input"]:
-        kind = item["type"]
-        if kind == "message":
-            assert item["role"] in ("user", "assistant"), item
-            assert item["content"], item
-            assert set(calls.values()) <= {0}, f"a message before the outputs of {calls}"
-        elif kind != "reasoning":
-            step = {**_CALL_ITEMS, **_OUTPUT_ITEMS}[kind]
-            calls[item["call_id"]] = calls.get(item["call_id"], 0) + step
-            assert calls[item["call_id"]] in (0, 1), f"calls and outputs do not pair: {item}"
-    assert set(calls.values()) <= {0}, f"calls without an output: {calls}"
-    assert body["input"], "nothing to answer"
-    assert (body["stream"], body["store"]) == (True, False)
 
 
 # -- the machine ----------------------------------------------------------------------------------
@@ -300,6 +283,8 @@ class Machine:
         retries: int = 0,
     ) -> None:
         """Write config.toml: these settings, and one server with these models."""
+        replays = [model.get("replay") for model in (models or {}).values()]
+        self.model.conversations.verbatim = "verbatim" in replays
         server = {
             "base_url": self.model.base_url,
             "api_key_env": "TEST_KEY",
@@ -356,18 +341,18 @@ def _settings(values: Mapping[str, Any]) -> list[str]:
 
 
 @asynccontextmanager
-async def machine(folder: Path, **configured: Any) -> AsyncGenerator[Machine]:
-    """A machine configured like this, for as long as the deadline of every test allows."""
+async def machine(
+    folder: Path, *, deadline: float = _DEADLINE, **configured: Any
+) -> AsyncGenerator[Machine]:
+    """A machine configured like this, for as long as the deadline allows."""
     for name in ("workspace", "home", "tmp"):
         (folder / name).mkdir()
-    with anyio.fail_after(_DEADLINE):
+    with anyio.fail_after(deadline):
         server = Model()
         async with server.serve():
             made = Machine(folder, server)
             made.configure(**configured)
             yield made
-            for request in server.requests:
-                check_body(request.body)
 
 
 async def begin_prompt(editor: Editor, session: str, text: str = "Go on.") -> int:

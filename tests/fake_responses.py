@@ -2,7 +2,8 @@
 
 The n-th request gets the n-th script; `asked` keeps what came. A script is a body in pieces, each
 of which is one network read: an event, bytes as they are, or an exception, where the connection
-breaks. A Reply says more: status, headers, and whether the connection stays open afterwards.
+breaks, or a Pause. A Reply says more: status, headers, and how the connection stands afterwards.
+Every body that comes is held to the rules of pairing.py.
 """
 
 import json
@@ -20,21 +21,34 @@ from anyio.abc import ByteStream
 from anyio.streams.buffered import BufferedByteReceiveStream
 from anyio.streams.tls import TLSListener
 
+from tests import pairing
+
 Event: TypeAlias = dict[str, Any]
-Piece: TypeAlias = Event | bytes | Exception
+Piece: TypeAlias = "Event | bytes | Exception | Pause"
 Script: TypeAlias = "Reply | bytes | Exception | Sequence[Piece]"
 
 EVENT_STREAM = {"content-type": "text/event-stream; charset=utf-8"}
 
 
 @dataclass(frozen=True, slots=True)
+class Pause:
+    """Nothing comes for so long."""
+
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
 class Reply:
-    """One HTTP answer; hold: nothing more comes, and the connection stays open."""
+    """One HTTP answer; hold: nothing more comes, and the connection stays open.
+
+    deaf: after this answer the connection neither takes a request nor ends.
+    """
 
     body: Sequence[Piece] = ()
     status: int = 200
     headers: Mapping[str, str] = field(default_factory=lambda: EVENT_STREAM)
     hold: bool = False
+    deaf: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +62,20 @@ class Asked:
 
 
 class FakeResponses:
-    """Answers with scripts; cut: bytes of one network read, instead of one piece of the script."""
+    """Answers with scripts; cut: bytes of one network read, instead of one piece of the script.
 
-    def __init__(self, *scripts: Script, cut: int | None = None) -> None:
+    any_body: what comes need not be what the agent would send. forgets: an earlier conversation
+    may lose its end, after a refusal, or its beginning, when it was compacted.
+    """
+
+    def __init__(
+        self,
+        *scripts: Script,
+        cut: int | None = None,
+        any_body: bool = False,
+        forgets: bool = False,
+    ) -> None:
+        self._conversations = None if any_body else pairing.Conversations(forgets=forgets)
         self.asked: list[Asked] = []
         self.hung_up = anyio.Event()
         """The client closed a connection that was held open."""
@@ -92,19 +117,23 @@ class FakeResponses:
 
     def _reply(self, asked: Asked) -> Reply | Exception:
         self.asked.append(asked)
-        assert len(self.asked) <= len(self._scripts), "more requests than scripts"
+        if self._conversations is not None:
+            self._conversations.check(asked.body)
+        if len(self.asked) > len(self._scripts):
+            pairing.BROKEN.append("more requests than scripts")
+            return Reply(status=418)
         script = self._scripts[len(self.asked) - 1]
         if isinstance(script, Reply | Exception):
             return script
         return Reply([script] if isinstance(script, bytes) else script)
 
-    def _pieces(self, reply: Reply) -> list[bytes | Exception]:
+    def _pieces(self, reply: Reply) -> list[bytes | Exception | Pause]:
         pieces = [frame(piece) if isinstance(piece, dict) else piece for piece in reply.body]
         if self._cut is None:
             return pieces
         whole = b"".join(piece for piece in pieces if isinstance(piece, bytes))
         cuts = range(0, len(whole), self._cut)
-        broken = [piece for piece in pieces if isinstance(piece, Exception)]
+        broken = [piece for piece in pieces if not isinstance(piece, bytes)]
         return [*(whole[at : at + self._cut] for at in cuts), *broken]
 
     async def _converse(self, stream: ByteStream, number: int) -> None:
@@ -125,18 +154,23 @@ class FakeResponses:
             for piece in self._pieces(reply):
                 if isinstance(piece, Exception):
                     return
-                await stream.send(b"%x\r\n%b\r\n" % (len(piece), piece))
+                if isinstance(piece, Pause):
+                    await anyio.sleep(piece.seconds)
+                else:
+                    await stream.send(b"%x\r\n%b\r\n" % (len(piece), piece))
             if reply.hold:
                 with suppress(anyio.EndOfStream, anyio.BrokenResourceError):
                     await stream.receive()
                 self.hung_up.set()
                 return
             await stream.send(b"0\r\n\r\n")
+            if reply.deaf:
+                await anyio.sleep_forever()
 
 
 class _Body(httpx.AsyncByteStream):
     def __init__(
-        self, pieces: Iterable[bytes | Exception], hold: bool, hung_up: anyio.Event
+        self, pieces: Iterable[bytes | Exception | Pause], hold: bool, hung_up: anyio.Event
     ) -> None:
         self._pieces = pieces
         self._hold = hold
@@ -146,8 +180,11 @@ class _Body(httpx.AsyncByteStream):
         for piece in self._pieces:
             if isinstance(piece, Exception):
                 raise piece
-            yield piece
-            await anyio.lowlevel.checkpoint()  # between two network reads
+            if isinstance(piece, Pause):
+                await anyio.sleep(piece.seconds)
+            else:
+                yield piece
+                await anyio.lowlevel.checkpoint()  # between two network reads
         if self._hold:
             await anyio.sleep_forever()
 

@@ -1,11 +1,10 @@
 """The fake server is held to the types of the official client."""
 
-from typing import Any, cast
+from importlib import import_module
+from typing import Any
 
 import anyio
 import pytest
-from openai import AsyncOpenAI
-from openai.types.responses import Response, ResponseStreamEvent
 from pydantic import TypeAdapter
 
 from tests.fake_responses import (
@@ -34,9 +33,16 @@ SCRIPTS: dict[str, list[Event]] = {
 }
 
 
+@pytest.fixture
+def openai() -> Any:
+    """The official client; it takes seconds to load, which a run without these tests can spare."""
+    import_module("openai.types.responses")
+    return import_module("openai")
+
+
 @pytest.mark.parametrize("name", SCRIPTS)
-def test_every_event_is_of_the_official_types(name: str) -> None:
-    adapter: TypeAdapter[Any] = TypeAdapter(ResponseStreamEvent)
+def test_every_event_is_of_the_official_types(openai: Any, name: str) -> None:
+    adapter: TypeAdapter[Any] = TypeAdapter(openai.types.responses.ResponseStreamEvent)
     for number, event in enumerate(SCRIPTS[name]):
         read = adapter.validate_python(event, strict=True)
         assert read.type == event["type"]
@@ -45,11 +51,11 @@ def test_every_event_is_of_the_official_types(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", SCRIPTS)
-async def test_the_official_client_reads_a_stream_to_its_end(name: str) -> None:
-    fake = FakeResponses(SCRIPTS[name])
+async def test_the_official_client_reads_a_stream_to_its_end(openai: Any, name: str) -> None:
+    fake = FakeResponses(SCRIPTS[name], any_body=True)
     with anyio.fail_after(10):
-        async with fake.serve() as base_url, client(base_url) as openai:
-            events = await openai.responses.create(model="m", input="hi", stream=True)
+        async with fake.serve() as base_url, client(openai, base_url) as own:
+            events = await own.responses.create(model="m", input="hi", stream=True)
             kinds = [event.type async for event in events]
     assert kinds == [event["type"] for event in SCRIPTS[name]]
     assert fake.asked[0].body == {"model": "m", "input": "hi", "stream": True}
@@ -57,21 +63,22 @@ async def test_the_official_client_reads_a_stream_to_its_end(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["everything", "refusal", "nothing"])
-async def test_the_official_client_puts_the_same_response_together(name: str) -> None:
-    fake = FakeResponses(SCRIPTS[name], cut=7)
+async def test_the_official_client_puts_the_same_response_together(openai: Any, name: str) -> None:
+    fake = FakeResponses(SCRIPTS[name], cut=7, any_body=True)
     with anyio.fail_after(10):
         async with (
             fake.serve() as base_url,
-            client(base_url) as openai,
-            openai.responses.stream(model="m", input="hi") as events,
+            client(openai, base_url) as own,
+            own.responses.stream(model="m", input="hi") as events,
         ):
-            response = cast("Response", await events.get_final_response())
-    expected = Response.model_validate(SCRIPTS[name][-1]["response"], strict=True)
+            response = await events.get_final_response()
+    official = openai.types.responses.Response
+    expected = official.model_validate(SCRIPTS[name][-1]["response"], strict=True)
     ours = expected.model_dump(exclude_none=True, mode="json")
     theirs = response.model_dump(exclude_none=True, mode="json", exclude={"output": {"__all__": {
         "parsed_arguments": True, "content": {"__all__": {"parsed"}}}}})  # fmt: skip
     assert theirs == ours
 
 
-def client(base_url: str) -> AsyncOpenAI:
-    return AsyncOpenAI(api_key="k", base_url=base_url, max_retries=0)
+def client(openai: Any, base_url: str) -> Any:
+    return openai.AsyncOpenAI(api_key="k", base_url=base_url, max_retries=0)

@@ -261,6 +261,7 @@ FAILURES: tuple[tuple[Callable[[Request], Awaitable[None]], int, Message], ...] 
 
 async def test_a_server_that_fails_is_a_clear_error_and_runs_no_tool(tmp_path: Path) -> None:
     async with machine(tmp_path) as here, here.agent() as agent:
+        here.model.conversations.forgets = True  # what is too long does not stay
         editor = agent.editor
         session = await editor.new_session(here.workspace)
         for failure, code, data in FAILURES:

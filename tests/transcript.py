@@ -1,7 +1,8 @@
 """Whole conversations, played through the agent without a process, a socket or a model.
 
 A transcript is one JSON object per line; `who` says whose it is:
-  setup    config, files, env: the ground it plays on (first line)
+  setup    config, files, env: the ground it plays on (first line); forgets: a prompt is refused,
+           so that a later request need not begin with all of an earlier one
   editor   a message to the agent
   model    a piece of the model's answer: thought, text, call, event, error, or end
   agent    a line the agent must send now
@@ -33,6 +34,7 @@ from bridge.responses.faults import Broken
 from bridge.session import Session
 from bridge.store import Store
 from bridge.workshop import Workshop
+from tests import pairing
 from tests.laws import Laws
 from tools.environment import child_environment
 from tools.local import LocalFiles
@@ -70,6 +72,7 @@ class FakeModel:
     """Answers with the events it is given, in the order of the requests."""
 
     say: Callable[[Line], None]
+    conversations: pairing.Conversations
     answers: list[Any] = field(default_factory=list[Any])
     """One memory channel per request: sender and receiver."""
     started: int = 0
@@ -93,7 +96,9 @@ class FakeModel:
                 raise model_error(after.fault)
             on_wait(after.fault, after.attempt, self.retries, 1.0)
         provider.endpoint({})
-        self.say({"who": "ask", "body": json.loads(dump(body))})
+        sent = json.loads(dump(body))
+        self.conversations.check(sent)
+        self.say({"who": "ask", "body": sent})
         _, receiver = self.channel(self.started)
         self.started += 1
 
@@ -134,7 +139,8 @@ class Player:
         for name, text in setup.get("files", {}).items():
             (workspace / name).parent.mkdir(parents=True, exist_ok=True)
             (workspace / name).write_text(text, encoding="utf-8")
-        model = FakeModel(self._say, retries=setup.get("retries", 0))
+        conversations = pairing.Conversations(forgets=setup.get("forgets", False))
+        model = FakeModel(self._say, conversations, retries=setup.get("retries", 0))
         async with anyio.create_task_group() as tasks:
             agent = self._agent(setup, model, tasks)
             self.written.append(setup)

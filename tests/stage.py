@@ -1,0 +1,143 @@
+"""The whole agent in this process: a fake editor at one end, a scripted server at the other.
+
+Between them everything is real but the two lines. Time is the event loop's, so that with
+skipped_time.py no wait takes long.
+"""
+
+import os
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+import anyio
+import anyio.lowlevel
+
+from bridge.acp.connection import Connection
+from bridge.acp.methods import Agent, take
+from bridge.acp.peer import Peer
+from bridge.calls import Workbench
+from bridge.config import load
+from bridge.responses.transport import Transport
+from bridge.store import Store
+from bridge.workshop import Models, SessionShell, Workshop
+from tests.fake_editor import Editor, Refused
+from tests.fake_responses import FakeResponses
+from tests.laws import Message
+from tests.transcript import toml
+from tools.local import LocalFiles
+from tools.table import TOOLS
+
+NOTICES: Message = {"session": {"notices": {}}}
+
+
+class _Stdout:
+    """What the agent writes, for the editor to read."""
+
+    def __init__(self, send: Callable[[bytes], None]) -> None:
+        self.write = send
+
+    async def room(self) -> None:
+        await anyio.lowlevel.checkpoint()
+
+
+@dataclass(eq=False, slots=True)
+class _Stdin:
+    """What the editor writes goes to the agent at once."""
+
+    agent: Agent
+    peer: Peer
+
+    async def send(self, data: bytes) -> None:
+        for message in self.peer.feed(data):
+            take(self.agent, message)
+        self.agent.connection.flush()
+
+
+@dataclass(eq=False, slots=True)
+class Stage:
+    """An agent at play, with one session."""
+
+    editor: Editor
+    model: FakeResponses
+    folder: Path
+    session: str = ""
+    told: int = 0
+    """Updates that news() has given."""
+
+    @property
+    def workspace(self) -> Path:
+        return self.folder / "ws"
+
+    async def prompt(self, text: str = "Go on.") -> Message:
+        """The answer of one prompt: its result, or its error."""
+        prompt = [{"type": "text", "text": text}]
+        params = {"sessionId": self.session, "prompt": prompt}
+        try:
+            return await self.editor.request("session/prompt", params)
+        except Refused as refused:
+            return refused.error
+
+    def news(self) -> list[Message]:
+        """The updates since this was asked last."""
+        updates = self.editor.updates()
+        before, self.told = self.told, len(updates)
+        return updates[before:]
+
+
+@asynccontextmanager
+async def stage(
+    folder: Path,
+    model: FakeResponses,
+    *,
+    provider: Mapping[str, Any] | None = None,
+    settings: Mapping[str, Any] | None = None,
+    can: Mapping[str, Any] = NOTICES,
+    wired: bool = False,
+) -> AsyncGenerator[Stage]:
+    """The agent, greeted, with a session; afterwards every law held to its end.
+
+    provider and settings: what the configuration says of the server and of the model. wired: the
+    model is reached where it serves, at the configured address.
+    """
+    (folder / "ws").mkdir(exist_ok=True)
+    file = folder / "config.toml"
+    server = {"base_url": "http://127.0.0.1:9/v1", **(provider or {})}
+    config = {
+        "permission": "danger-full-access",
+        "providers": {"p": server},
+        "models": {"m": {"provider": "p", **(settings or {})}},
+    }
+    file.write_text(toml(config), encoding="utf-8")
+    written, to_editor = anyio.create_memory_object_stream[bytes](100_000)
+    peer = Peer()
+    async with (
+        written,
+        to_editor,
+        Transport(None if wired else model.inner) as transport,
+        anyio.create_task_group() as tasks,
+    ):
+        bench = Workbench(TOOLS, LocalFiles(), SessionShell)
+        agent = Agent(
+            connection=Connection(peer, cast("Any", _Stdout(written.send_nowait))),
+            tasks=tasks,
+            load_config=lambda: load(str(file), {}),
+            environment={},
+            store=Store(folder / "state"),
+            answer=Workshop(Models(transport, os.environ), bench).answer,
+            warm_up=lambda: None,
+        )
+        editor = Editor(cast("Any", _Stdin(agent, peer)), cast("Any", to_editor))
+        tasks.start_soon(editor.listen)
+        playing = Stage(editor, model, folder)
+        await editor.initialize(**can)
+        playing.session = await editor.new_session(playing.workspace)
+        await editor.update("available_commands_update")
+        playing.news()
+        yield playing
+        agent.close()
+        written.close()
+        await editor.end()
+        editor.laws.end()
+        tasks.cancel_scope.cancel()
