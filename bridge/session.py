@@ -34,6 +34,7 @@ from bridge.core.records import (
     Titled,
     Told,
 )
+from bridge.responses.quirks import InForce, in_force
 from bridge.store import Journal, timestamp
 from tools.base import Access
 from tools.seen import Seen
@@ -99,7 +100,13 @@ class Session:
     def dialect(self) -> Dialect:
         """How the model in force wants its history."""
         model = self.model
-        return Dialect(f"{model.provider}/{model.model}", model.replay, model.replay_reasoning)
+        maker = f"{model.provider}/{model.model}"
+        return Dialect(maker, model.replay, self.quirks.replay_reasoning)
+
+    @property
+    def quirks(self) -> InForce:
+        """How the server of the model in force is spoken to."""
+        return in_force(self.config.providers[self.model.provider], self.model)
 
     def record(self, record: Record) -> None:
         """Write one record down and apply it."""

@@ -206,13 +206,14 @@ class Turn:
 
     def _body(self) -> dict[str, object]:
         session = self.session
-        model = session.model
+        quirks = session.quirks
         return request.body(
-            model,
+            session.model,
+            quirks,
             effort=session.effort,
             instructions=context.instructions(session),
             input=session.history.input(session.dialect),
-            tools=self.bench.offered(strict=model.strict),
+            tools=self.bench.offered(strict=quirks.strict),
             cache_key=session.id,
         )
 
