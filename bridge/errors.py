@@ -66,6 +66,8 @@ class Fault:
     retry_after: float | None = None
     """Seconds the server asked us to wait."""
     retryable: bool = False
+    parameter: str | None = None
+    """The parameter of the request that the server refuses, where one can go without it."""
 
 
 class ModelError(BridgeError):

@@ -16,6 +16,8 @@ from typing import cast
 
 from bridge.core.wire import Json, JsonObject, load
 from bridge.errors import ErrorKind, Fault
+from bridge.responses.quirks import QUIRKS, is_named
+from bridge.responses.refused import refused_parameter
 from tools.frozen import frozen
 
 _MOST_WORDS = 240
@@ -33,6 +35,10 @@ _REMEDIES: dict[ErrorKind, str] = {
     "stream_truncated": "send the prompt again",
 }
 _NOT_THERE = "check base_url and the model's name"
+_NOT_IN_AZURE = (
+    "`model` must be the name of the deployment and not of the model, base_url must end in "
+    "/openai/v1, and the region or API version must have the Responses API"
+)
 
 _WHAT: dict[ErrorKind, str] = {
     "auth": "The provider refused the credentials",
@@ -132,22 +138,34 @@ def of_response(
     body: bytes,
     now: float,
     secrets: Iterable[str] = (),
+    host: str = "",
 ) -> Fault:
     """The fault of an HTTP answer that is an error; `now`: seconds of the epoch."""
-    said = _said(_body(body), secrets)
+    whole = _body(body)
+    said = _said(whole, secrets)
     kind = _kind(said, status)
     wait = _header_wait(headers, now)
     wait = _words_wait(said.message) if wait is None else wait
+    parameter = refused_parameter(whole) if kind == "bad_request" else None
     what, remedy = f"{_WHAT[kind]} (HTTP {status})", _remedy(kind, wait)
     if status in (404, 405) and (said.code or "") not in CODES:
-        remedy = _NOT_THERE
-        if not said.code and not said.type:
-            what = f"The server has no Responses API at this address (HTTP {status})"
+        what, remedy = _not_there(status, said, host, what)
     elif kind == "auth" and status == 403:
         what = "The provider denied access (HTTP 403)"
+    elif parameter is not None:
+        remedy = f'add omit = ["{parameter}"] to the model\'s settings'
     obeyed = _ORDERS.get(headers.get("x-should-retry", ""), kind in _RETRYABLE)
-    message = _sentence(what, said, remedy)
-    return Fault(kind, message, status, _code(said), _request_id(headers), wait, obeyed)
+    message, code = _sentence(what, said, remedy), _code(said)
+    return Fault(kind, message, status, code, _request_id(headers), wait, obeyed, parameter)
+
+
+def _not_there(status: int, said: _Said, host: str, what: str) -> tuple[str, str]:
+    """What happened and what to do, where nothing answers at this address."""
+    if not said.code and not said.type:
+        what = f"The server has no Responses API at this address (HTTP {status})"
+    is_wordless = said.message in ("", "Resource not found")
+    is_azure = is_wordless and is_named(host, QUIRKS["azure"].hosts)
+    return what, _NOT_IN_AZURE if is_azure else _NOT_THERE
 
 
 def of_event(

@@ -133,7 +133,7 @@ def row(provider: ProviderSettings) -> Quirks:
     parts = urlsplit(provider.base_url)
     host, port = parts.hostname or "", parts.port if provider.is_local else None
     for one in QUIRKS.values():
-        if _named(host, one.hosts) or (port is not None and port == one.port):
+        if is_named(host, one.hosts) or (port is not None and port == one.port):
             return one
     return Quirks()
 
@@ -142,7 +142,7 @@ def in_force(provider: ProviderSettings, model: ModelSettings) -> InForce:
     """What is in force for a model of this server."""
     server = row(provider)
     replay = model.replay_reasoning or server.replay_reasoning
-    reasons = _is_reasoner(model) or _named(model.model, server.reasoners)
+    reasons = _is_reasoner(model) or is_named(model.model, server.reasoners)
     refused = (name for name in server.omit if getattr(model, name, None) is None)
     extra: dict[str, object] = {}
     for pattern, parameters in server.extra:
@@ -170,5 +170,6 @@ def _is_reasoner(model: ModelSettings) -> bool:
     return any(said) or model.replay == "verbatim"
 
 
-def _named(name: str, patterns: Sequence[str]) -> bool:
+def is_named(name: str, patterns: Sequence[str]) -> bool:
+    """Whether one of these patterns is about this name."""
     return any(fnmatchcase(name, pattern) for pattern in patterns)
