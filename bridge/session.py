@@ -18,12 +18,15 @@ import anyio
 
 from bridge.acp.schema import McpServer
 from bridge.config import Config, Model
+from bridge.core import money
 from bridge.core.goal import NO_GOAL
 from bridge.core.history import Dialect, History
 from bridge.core.policy import Grant, Mode, Preset
 from bridge.core.records import (
     Announced,
+    Cost,
     GoalChanged,
+    Hosted,
     Item,
     Opened,
     Prompted,
@@ -77,6 +80,12 @@ class Session:
         self._told = 0
         self._calls: Counter[str] = Counter()
         self._scratch: str | None = None
+        self._costs: list[Cost | None] = []
+
+    @property
+    def cost(self) -> Cost | None:
+        """What all answers so far cost, as far as that is known."""
+        return money.total(self._costs)
 
     @property
     def model(self) -> Model:
@@ -168,9 +177,11 @@ class Session:
         match record:
             case Prompted(prompt=number):
                 self._prompts_made = max(self._prompts_made, number)
-            case Responded(response=number, seen=seen):
+            case Responded(response=number, seen=seen, cost=cost):
                 self._responses_made = max(self._responses_made, number)
                 self._count(one for one in seen if isinstance(one, Announced))
+                self._count(one.call for one in seen if isinstance(one, Hosted))
+                self._costs.append(cost)
             case Told():
                 self._told = max(self._told, int(record.message.removeprefix("n")))
             case Titled(title=title):

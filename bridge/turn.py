@@ -256,7 +256,7 @@ class Turn:
         window, usage = self.session.model.context_window, finished.usage
         if window is not None and usage is not None:
             used = usage.input_tokens + usage.output_tokens
-            self.editor.update(updates.usage(used, window))
+            self.editor.update(updates.usage(used, window, self.session.cost))
 
     def _entitle(self, text: str) -> None:
         """Give the session its title, from the first prompt that goes to the model."""
