@@ -7,8 +7,10 @@ from hypothesis import strategies as st
 from bridge.core.records import (
     RECORDS,
     Announced,
+    Cost,
     Forgotten,
     GoalChanged,
+    Hosted,
     Noted,
     Opened,
     Prompted,
@@ -36,9 +38,18 @@ SAMPLES: tuple[Record, ...] = (
     Responded(
         1,
         "openai/gpt",
-        (SaidText("thought", "t1.0", "Hm"), Announced("c#2", "c", "edit", "{}", CARD)),
+        (
+            SaidText("thought", "t1.0", "Hm"),
+            Announced("c#2", "c", "edit", "{}", CARD),
+            Hosted(
+                Announced("ws", "ws", "web_search", "{}", Card("Search", "search")),
+                (Text("- x"), Console("o")),
+                ok=True,
+            ),
+        ),
         ({"type": "reasoning", "summary": [], "x": None},),
         12,
+        Cost(0.25, "EUR"),
     ),
     Returned("c#2", "c", False, "out \ud800\x00", True, (Console("o"), Text("t")), None, {"a": 1}),
     Told("n1", "Goal cleared."),

@@ -223,8 +223,8 @@ def _seen_again(
                 yield from chunk(one.role, one.message, one.text)
             case Announced():
                 yield announcement(one, cwd=cwd, terminal=terminal)
-            case Hosted(call=call):
-                yield hosted_begin(call)
+            case Hosted():
+                yield hosted_begin(one.call)
                 yield hosted_end(one)
 
 
