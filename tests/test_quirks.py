@@ -29,6 +29,11 @@ def test_every_kind_can_be_named_in_the_configuration() -> None:
     assert tuple(QUIRKS) == KINDS
 
 
+def test_every_kind_has_a_conversation_in_its_dialect() -> None:
+    played = Path(__file__).parent.joinpath("transcripts").glob("server-*.jsonl")
+    assert {path.name.removesuffix(".jsonl") for path in played} == {f"server-{k}" for k in KINDS}
+
+
 def test_an_address_tells_the_kind_of_server_where_it_can() -> None:
     def check(base_url: str, name: str | None) -> None:
         assert row(provider(base_url)) == (Quirks() if name is None else QUIRKS[name])
@@ -84,11 +89,11 @@ def test_without_a_word_of_the_user_the_server_decides() -> None:
     check("openai", replace(unpadded, encrypted=True), "gpt-5.3-codex")
     check("openai", replace(unpadded, encrypted=True), "o4-mini")
     check("azure", plain, "gpt-5.3-codex")
-    routed = InForce(encrypted=True, sources=False)
+    routed = InForce(encrypted=True, sources=False, replay_reasoning="both")
     check("openrouter", routed, "openai/gpt-5.3-codex")
     cached = replace(routed, extra={"cache_control": {"type": "ephemeral"}})
     check("openrouter", cached, "anthropic/claude-sonnet-5")
-    check("xai", InForce(encrypted=True), "grok-4")
+    check("xai", InForce(encrypted=True, sources=False), "grok-4")
     check("deepseek", text)
     check("vllm", text)
     check("llama.cpp", text)

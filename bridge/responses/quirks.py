@@ -107,12 +107,14 @@ QUIRKS: dict[str, Quirks] = {
     ),
     "openrouter": Quirks(
         hosts=("openrouter.ai", "*.openrouter.ai"),
+        # The signature of a thought of Anthropic's models is refused without the thought itself.
+        replay_reasoning="both",
         reasoners=("*",),
         sources=False,
         # Anthropic's models cache a prompt only where they are told to; the others do so anyway.
         extra=(("anthropic/*", {"cache_control": {"type": "ephemeral"}}),),
     ),
-    "xai": Quirks(hosts=("api.x.ai", "*.api.x.ai"), reasoners=("*",)),
+    "xai": Quirks(hosts=("api.x.ai", "*.api.x.ai"), reasoners=("*",), sources=False),
     "deepseek": Quirks(hosts=("api.deepseek.com",), replay_reasoning="content", sources=False),
     # Some versions fail on encrypted reasoning in the input; the text is always understood.
     "vllm": Quirks(replay_reasoning="content", sources=False),
