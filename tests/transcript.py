@@ -145,7 +145,7 @@ class Player:
                     await self._settle()
                     self.written.append(line)
                     agent.close()
-                    self.laws = Laws()
+                    self.laws, self.answer = Laws(), model.started
                     agent = self._agent(setup, model, tasks)
                 await self._step(line, agent, model)
             rest = await self._rest()
