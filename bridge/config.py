@@ -25,9 +25,12 @@ from bridge.fields import (
     KEY_SOURCES,
     Count,
     CountOrNone,
+    Currency,
     ExtraBody,
     File,
     Headers,
+    Omit,
+    Rate,
     Seconds,
     Text,
     TextOfFile,
@@ -43,6 +46,12 @@ _REMOTE_FIRST_EVENT = 300.0
 """Seconds; a local server may read a long prompt for as long as it takes."""
 
 _LONGEST_KEY = 64 * 1024
+
+KINDS = (
+    "openai", "azure", "openrouter", "xai", "deepseek",
+    "vllm", "llama.cpp", "lmstudio", "ollama", "litellm",
+)  # fmt: skip
+"""The servers whose peculiarities responses/quirks.py knows."""
 
 
 @frozen
@@ -94,6 +103,8 @@ class Provider(_Table):
     max_wait: Seconds = 60
     """A server that asks for a longer wait before the next try is not tried again."""
     max_retries: CountOrNone = 4
+    quirks: Text | None = None
+    """Which kind of server it is; unset: told by base_url, where that is possible."""
 
     @property
     def is_local(self) -> bool:
@@ -146,6 +157,16 @@ class Provider(_Table):
         )
 
 
+class Price(_Table):
+    """What a million tokens cost."""
+
+    input: Rate
+    cached_input: Rate | None = None
+    """Input that the provider had in its cache; unset: as other input."""
+    output: Rate
+    currency: Currency = "USD"
+
+
 class Model(_Table):
     """One model of a provider, and how to talk to it."""
 
@@ -168,19 +189,24 @@ class Model(_Table):
     """The model takes images."""
     replay: Literal["portable", "verbatim"] = "portable"
     """Send earlier items back without the server's ids, or exactly as they came."""
-    replay_reasoning: Literal["encrypted", "content", "both", "none"] = "encrypted"
-    """Which part of earlier reasoning goes back to the server."""
+    replay_reasoning: Literal["encrypted", "content", "both", "none"] | None = None
+    """Which part of earlier reasoning goes back; unset: what this kind of server takes."""
     verbosity: Literal["low", "medium", "high"] | None = None
     service_tier: Text | None = None
-    parallel_tool_calls: bool = True
-    strict: bool = True
-    """Tool schemas in strict form."""
+    parallel_tool_calls: bool | None = None
+    """Unset: yes, unless this kind of server cannot."""
+    strict: bool | None = None
+    """Tool schemas in strict form; unset: yes, unless this kind of server cannot."""
     system_prompt: TextOfFile | None = Field(default=None, alias="system_prompt_file")
     """The text of a file that takes the place of our own instructions."""
     hosted_tools: Texts = ()
     """Tools that the provider runs itself, such as web_search."""
     extra_body: ExtraBody = {}
     """Merged into every request."""
+    omit: Omit = ()
+    """Parameters left out of every request."""
+    price: Price | None = None
+    """Where the server reports no cost itself, the editor shows what this comes to."""
 
 
 class Sandbox(_Table):
@@ -245,6 +271,7 @@ KEYS: Mapping[str, tuple[str, ...]] = {
     "": _keys(Config),
     "providers": _keys(Provider),
     "models": _keys(Model),
+    "models.price": _keys(Price),
     "sandbox": _keys(Sandbox),
 }
 """Every key there is, by the table it belongs into; "" is the top level."""
@@ -365,6 +392,9 @@ def _contradictions(config: Config) -> Iterator[Complaint]:
         if provider.api_key_env is not None and provider.api_key_file is not None:
             what = "and api_key_env name two sources of one key; keep one of them"
             yield Complaint(("providers", name, "api_key_file"), what)
+        if provider.quirks is not None and provider.quirks not in KINDS:
+            what = f"must be the name of a kind of server; {nearest(provider.quirks, KINDS)}"
+            yield Complaint(("providers", name, "quirks"), what)
     for name, model in config.models.items():
         if model.provider not in config.providers:
             what = _must_name("providers", model.provider, config.providers)

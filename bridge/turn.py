@@ -214,7 +214,9 @@ class Turn:
     def _body(self, remedies: Remedies) -> dict[str, object]:
         session = self.session
         items = session.history.input(session.dialect, left_out=remedies.left_out)
-        return context.request_body(session, self.bench, items, session.model)
+        body = context.request_body(session, self.bench, items, session.model)
+        remedies.sent = frozenset(body)
+        return body
 
     def _unfinished(self, finished: Finished) -> StopReason:
         match finished.outcome:
@@ -267,7 +269,7 @@ class Turn:
         window, usage = self.session.model.context_window, finished.usage
         if window is not None and usage is not None:
             used = usage.input_tokens + usage.output_tokens
-            self.editor.update(updates.usage(used, window))
+            self.editor.update(updates.usage(used, window, self.session.cost))
 
     def _entitle(self, text: str) -> None:
         """Give the session its title, from the first prompt that goes to the model."""
