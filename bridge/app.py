@@ -17,9 +17,10 @@ from anyio.to_thread import run_sync
 
 from bridge import config as configuration
 from bridge import log
+from bridge.acp.agent import Agent
 from bridge.acp.connection import Connection
 from bridge.acp.editor import SessionEditor
-from bridge.acp.methods import Agent, take
+from bridge.acp.methods import take
 from bridge.acp.peer import Peer
 from bridge.acp.stdio import Stdio
 from bridge.core import handshake

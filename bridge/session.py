@@ -10,7 +10,7 @@ import shutil
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import cast
 
@@ -34,7 +34,8 @@ from bridge.core.records import (
     Titled,
     Told,
 )
-from bridge.store import Journal, timestamp
+from bridge.journal import Journal
+from bridge.store import timestamp
 from tools.base import Access
 from tools.seen import Seen
 
@@ -45,15 +46,24 @@ class Prompt:
 
     blocks: tuple[Item, ...]
     scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
+    answered: anyio.Event = field(default_factory=anyio.Event)
 
 
 class Session:
     """One conversation. Owner of all that is named here; nobody else changes it."""
 
-    def __init__(self, config: Config, opened: Opened, journal: Journal) -> None:
+    def __init__(
+        self,
+        config: Config,
+        opened: Opened,
+        journal: Journal,
+        directories: tuple[str, ...] = (),
+    ) -> None:
         self.config = config
         self.id = opened.session
         self.cwd = opened.cwd
+        self.directories = directories
+        """Further folders of the workspace."""
         self.mode: Mode = "plan" if opened.mode == "plan" else "default"
         self.model_key = _known_model(config, opened.model)
         self.effort = opened.effort
@@ -93,7 +103,7 @@ class Session:
     def roots(self) -> tuple[str, ...]:
         """Where files may be read and written without asking."""
         made = () if self._scratch is None else (self._scratch,)
-        return (os.path.realpath(self.cwd), *made)
+        return (*map(os.path.realpath, (self.cwd, *self.directories)), *made)
 
     @property
     def dialect(self) -> Dialect:
@@ -108,10 +118,11 @@ class Session:
         self.journal.append(record)
         self._apply(record)
 
-    def restore(self, records: Iterable[Record]) -> None:
-        """Apply what was written down earlier."""
+    def restored(self, records: Iterable[Record]) -> Iterator[Record]:
+        """Apply what was written down earlier, and hand each record on."""
         for record in records:
             self._apply(record)
+            yield record
         self.goal_armed = False
 
     def next_prompt(self) -> int:
@@ -149,6 +160,15 @@ class Session:
         """Stop the running prompt and all that wait; does nothing when there is none."""
         for prompt in self.prompts:
             prompt.scope.cancel()
+
+    async def end(self) -> None:
+        """Stop everything, wait until all prompts are answered, and close."""
+        self.cancel()
+        try:
+            for prompt in list(self.prompts):
+                await prompt.answered.wait()
+        finally:
+            self.close()
 
     def close(self) -> None:
         """Give everything free that outlives a prompt."""

@@ -93,6 +93,8 @@ class Turn:
         session.record(
             Prompted(session.next_prompt(), prompt.blocks, content, now(), reply is None)
         )
+        if (unkept := session.journal.complaint()) is not None:
+            self.editor.notice("warning", unkept)
         budget = _Budget(session.config.max_turn_requests)
         if reply is None:
             self._entitle(text)

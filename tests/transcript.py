@@ -21,8 +21,9 @@ from typing import Any, cast
 import anyio
 import anyio.lowlevel
 
+from bridge.acp.agent import Agent
 from bridge.acp.connection import Connection
-from bridge.acp.methods import Agent, take
+from bridge.acp.methods import take
 from bridge.acp.peer import Peer
 from bridge.calls import Workbench
 from bridge.config import Provider, load

@@ -203,6 +203,16 @@ def decode(line: bytes) -> Record | None:
         return None
 
 
+def format_of(line: bytes) -> int | None:
+    """The format that a header claims, whatever else is in it; None for what is no header."""
+    try:
+        values = load_object(line)
+    except ValueError:
+        return None
+    version = values.get("format")
+    return version if values.get("type") == "opened" and isinstance(version, int) else None
+
+
 def _plain(value: object) -> dict[str, object]:
     return {field.name: getattr(value, field.name) for field in fields(value)}  # pyright: ignore[reportArgumentType] (a record or a part of one)
 
