@@ -5,13 +5,16 @@ Rule 2: a command answers with text; what the model is to do afterwards runs in 
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
+from bridge import undo as undoing
+from bridge.acp.editor import SessionEditor
 from bridge.core import goal as goals
 from bridge.core.goal import NO_GOAL, USAGE
 from bridge.core.records import GoalChanged
 from bridge.session import Session
+from tools.base import Files
 from tools.frozen import frozen
 
 _LINE = re.compile(r"/([A-Za-z][A-Za-z0-9_-]*)(?:[ \t\n]+(.*))?", re.DOTALL)
@@ -26,6 +29,8 @@ class Reply:
     """A message to the model, as if the user had sent it."""
     pursue: bool = False
     """Work on the goal now."""
+    work: Callable[[SessionEditor, Files], Awaitable[str]] | None = None
+    """What takes its time: files, or a question; gives the text."""
 
 
 @frozen
@@ -155,19 +160,41 @@ _CONTROLS: dict[str, Callable[[Session], Reply]] = {
 }
 """Words that are a command when they are the whole argument, and an objective otherwise."""
 
+
+def _diff(session: Session, _argument: str) -> Reply:
+    return Reply("", work=lambda _editor, files: undoing.diff(session, files))
+
+
+def _undo(session: Session, argument: str) -> Reply:
+    how = _UNDO.get(argument.lower())
+    if how is None:
+        return Reply("Error: /undo takes nothing, or one of: files, all.")
+    return Reply("", work=lambda editor, files: undoing.undo(session, editor, files, how))
+
+
+_UNDO: dict[str, undoing.How] = {"": "ask", "files": "files", "all": "all"}
+
 COMMANDS: dict[str, Command] = {
+    "diff": Command("Show what this session changed in files", "", _diff),
     "goal": Command(
         "set or view the goal for a long-running task",
         "[<objective>|clear|edit <objective>|pause|resume]",
         _goal,
     ),
     "plan": Command("Enter or leave plan mode", "[off|message]", _plan),
+    "undo": Command(
+        "Take back the file changes of the last prompt, and the conversation if you like",
+        "[files|all]",
+        _undo,
+    ),
 }
 
 
 def menu() -> list[dict[str, object]]:
     """All commands, as the editor lists them."""
-    return [
-        {"name": name, "description": command.description, "input": {"hint": command.hint}}
-        for name, command in sorted(COMMANDS.items())
-    ]
+    return [_entry(name, command) for name, command in sorted(COMMANDS.items())]
+
+
+def _entry(name: str, command: Command) -> dict[str, object]:
+    entry: dict[str, object] = {"name": name, "description": command.description}
+    return {**entry, "input": {"hint": command.hint}} if command.hint else entry

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from bridge import log
+from bridge.copies import Copies
 from bridge.core.records import Record, Titled, decode, encode
 from bridge.core.secrets import conceal
 from bridge.errors import BridgeError
@@ -106,10 +107,22 @@ class Journal:
         """Remove the file and what stands beside it; OSError."""
         if self._path is not None and self._descriptor is not None:
             beside = (label_path(self._path), new_label_path(self._path), torn_path(self._path))
+            self.copies.delete()
             for path in (*beside, self._path):
                 path.unlink(missing_ok=True)
             os.close(self._descriptor)
             self._descriptor = None
+
+    @property
+    def copies(self) -> Copies:
+        """Where copies of files go: beside the file of the session, as long as that is open."""
+        folder = None if self._descriptor is None else _copies_path(self._path)
+        return Copies(folder, self._secrets)
+
+    def keep(self, data: bytes) -> None:
+        """Keep a copy of what a file holds before it changes; takes milliseconds. BridgeError."""
+        with _told("written"):
+            self.copies.keep(data)
 
     def close(self) -> None:
         """Give the file and its lock free."""
@@ -165,6 +178,10 @@ def read(file: BinaryIO, name: str) -> Iterator[Record]:
 
 def _no_file() -> FileNotFoundError:
     return FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
+
+
+def _copies_path(path: Path | None) -> Path | None:
+    return None if path is None else path.with_suffix(".files")
 
 
 def torn_path(path: Path) -> Path:

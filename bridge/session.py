@@ -15,14 +15,17 @@ from dataclasses import dataclass, field
 from typing import cast
 
 import anyio
+from anyio.to_thread import run_sync
 
 from bridge.acp.schema import McpServer
 from bridge.config import Config, Model
+from bridge.core.changes import Changes
 from bridge.core.goal import NO_GOAL
 from bridge.core.history import Dialect, History
 from bridge.core.policy import Grant, Mode, Preset
 from bridge.core.records import (
     Announced,
+    Changing,
     GoalChanged,
     Item,
     Opened,
@@ -34,10 +37,12 @@ from bridge.core.records import (
     Titled,
     Told,
 )
+from bridge.errors import BridgeError
+from bridge.interrupted import interrupted
 from bridge.journal import Journal
 from bridge.store import timestamp
-from tools.base import Access
-from tools.seen import Seen
+from tools.base import Access, Rewrite
+from tools.seen import Seen, digest
 
 
 @dataclass(eq=False, slots=True)
@@ -71,6 +76,7 @@ class Session:
         self.title: str | None = None
         self.history = History()
         self.seen = Seen()
+        self.changes = Changes()
         self.goal: GoalChanged = NO_GOAL
         self.goal_armed = False
         self.grants: set[Grant] = set()
@@ -124,6 +130,26 @@ class Session:
             self._apply(record)
             yield record
         self.goal_armed = False
+        for call in self.changes.open_calls():
+            returned = interrupted(call)
+            try:
+                self.record(returned)
+            except BridgeError:  # a full disk keeps nobody from looking
+                self._apply(returned)
+            yield returned
+
+    async def announce(self, card_id: str, rewrite: Rewrite) -> None:
+        """Have on disk what a call is about to do to a file; BridgeError where that fails."""
+        before = None
+        if rewrite.old is not None:
+            before = digest(rewrite.old)
+            await run_sync(self.journal.keep, rewrite.old)
+        self.record(Changing(card_id, rewrite.path, before, digest(rewrite.new)))
+        await self.settle()
+
+    async def settle(self) -> None:
+        """Wait until all that was recorded is on disk; BridgeError where that fails."""
+        await run_sync(self.journal.sync)
 
     def next_prompt(self) -> int:
         """The number of the prompt that comes now."""
@@ -178,6 +204,7 @@ class Session:
 
     def _apply(self, record: Record) -> None:
         self.history.add(record)
+        self.changes.add(record)
         match record:
             case Prompted(prompt=number):
                 self._prompts_made = max(self._prompts_made, number)

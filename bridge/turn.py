@@ -99,7 +99,10 @@ class Turn:
         if reply is None:
             self._entitle(text)
             return await self._work(budget)
-        self._tell(reply.text)
+        text = reply.text
+        if reply.work is not None:
+            text = await reply.work(self.editor, self.bench.files)
+        self._tell(text)
         if reply.message is not None:
             self._entitle(reply.message)
             self._note_switch()

@@ -339,7 +339,8 @@ class Machine:
             self._check(agent)
 
     def _check(self, agent: Agent) -> None:
-        written = {path: path.read_bytes() for path in self.folder.rglob("state/**/*.*")}
+        state = (path for path in self.folder.rglob("state/**/*") if path.is_file())
+        written = {path: path.read_bytes() for path in state}
         written[Path("stdout")] = json.dumps(agent.editor.received, ensure_ascii=False).encode()
         for path, data in written.items():
             for secret in self.secrets:

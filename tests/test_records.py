@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from bridge.core.records import (
     RECORDS,
     Announced,
+    Changing,
     Forgotten,
     GoalChanged,
     Noted,
@@ -20,6 +21,7 @@ from bridge.core.records import (
     Switched,
     Titled,
     Told,
+    Undone,
     decode,
     encode,
 )
@@ -41,6 +43,8 @@ SAMPLES: tuple[Record, ...] = (
         12,
     ),
     Returned("c#2", "c", False, "out \ud800\x00", True, (Console("o"), Text("t")), None, {"a": 1}),
+    Changing("c#2", "/w/a.py", None, "d1"),
+    Undone(1),
     Told("n1", "Goal cleared."),
     Forgotten(1),
     Switched("effort", None),

@@ -184,6 +184,7 @@ class Player:
                 await self._settle()
                 self._stream(line, model)
             case "file":
+                await self._settle()
                 text = (self.folder / "ws" / line["path"]).read_text(encoding="utf-8")
                 assert text == line["text"], line["path"]
                 self.written.append(line)

@@ -109,6 +109,28 @@ class Returned:
 
 
 @frozen
+class Changing:
+    """A file that a call is about to change: on disk before the file is touched.
+
+    What the file holds tells afterwards whether it happened.
+    """
+
+    card_id: str
+    path: str
+    """Absolute and resolved."""
+    before: str | None
+    """Digest of the whole file; None: there was none."""
+    after: str
+
+
+@frozen
+class Undone:
+    """The file changes of this prompt were taken back."""
+
+    prompt: int
+
+
+@frozen
 class Told:
     """A message of our own to the person; the model does not see it."""
 
@@ -162,6 +184,8 @@ Record: TypeAlias = (
     | Noted
     | Responded
     | Returned
+    | Changing
+    | Undone
     | Told
     | Forgotten
     | Switched
@@ -176,6 +200,8 @@ RECORDS: dict[str, type[Record]] = {
     "noted": Noted,
     "responded": Responded,
     "returned": Returned,
+    "changing": Changing,
+    "undone": Undone,
     "told": Told,
     "forgotten": Forgotten,
     "switched": Switched,
