@@ -149,7 +149,9 @@ def _told(frame: Message, cwd: str) -> list[Message]:
         case "current_mode_update":
             return [{"mode": update["currentModeId"]}]
         case "available_commands_update":
-            hints = {one["name"]: one["input"]["hint"] for one in update["availableCommands"]}
+            hints = {
+                one["name"]: one.get("input", {}).get("hint") for one in update["availableCommands"]
+            }
             return [{"commands": {name: hints[name] for name in ("goal", "plan")}}]
         case "tool_call":
             return [{"call": _card(update, cwd)}]

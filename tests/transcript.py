@@ -121,6 +121,8 @@ class Player:
     marks: dict[str, str] = field(default_factory=dict[str, str])
     heard: list[Line] = field(default_factory=list[Line])
     written: list[Line] = field(default_factory=list[Line])
+    said: list[Line] = field(default_factory=list[Line])
+    """Every message of the agent's, as it was sent."""
     laws: Laws = field(default_factory=Laws)
     news: anyio.Event = field(default_factory=anyio.Event)
     answer: int = 0
@@ -137,7 +139,7 @@ class Player:
             (workspace / name).write_text(text, encoding="utf-8")
         model = FakeModel(self._say, retries=setup.get("retries", 0))
         async with anyio.create_task_group() as tasks:
-            agent = self._agent(setup, model, tasks)
+            agent = self.agent(setup, model, tasks)
             self.written.append(setup)
             for line in self.lines[1:]:
                 await self._step(line, agent, model)
@@ -152,7 +154,8 @@ class Player:
             sender.close()
             receiver.close()
 
-    def _agent(self, setup: Line, model: FakeModel, tasks: Any) -> Agent:
+    def agent(self, setup: Line, model: FakeModel, tasks: Any) -> Agent:
+        """An agent on this ground; what it says is heard here."""
         file = self.folder / "config.toml"
         config = {**CONFIG, **setup.get("config", {})}
         file.write_text(toml(config), encoding="utf-8")
@@ -162,10 +165,15 @@ class Player:
             tasks=tasks,
             load_config=lambda: load(str(file), setup.get("env", {})),
             environment=setup.get("env", {}),
-            store=Store(self.folder / "state"),
+            store=self.store,
             answer=Workshop(cast("Any", model), Workbench(TOOLS, LocalFiles(), self._shell)).answer,
             warm_up=lambda: None,
         )
+
+    @property
+    def store(self) -> Store:
+        """Where its sessions are kept."""
+        return Store(self.folder / "state")
 
     def _shell(self, session: Session) -> LocalShell:
         environment = child_environment({"PATH": "/usr/bin:/bin"}, (), (), session.scratch)
@@ -264,6 +272,7 @@ class Player:
             body = {"input": self._unfilled(line["body"]["input"])}
             return {"who": "ask", "body": body if self.update else self._unfilled(line["body"])}
         message = self.laws.take(line["line"])
+        self.said.append(dict(message))
         result = cast("Line", message.get("result") or {})
         session = result.get("sessionId")
         if session:
