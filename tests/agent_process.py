@@ -199,6 +199,10 @@ class Model:
         self._taken += 1
         return self.requests[self._taken - 1]
 
+    def forget(self) -> None:
+        """Wait for none of the requests so far: whoever sent them is gone."""
+        self._taken = len(self.requests)
+
     @asynccontextmanager
     async def serve(self) -> AsyncGenerator[None]:
         """Listen as long as the context is open."""
