@@ -28,11 +28,12 @@ def conversation(session: str, title: str) -> list[Record]:
     edit = Announced("e", "e", "edit", '{"file_path":"a"}', Card("Edit a", "edit"))
     run = Announced("s", "s", "shell", '{"command":"env"}', Card("env", "execute"))
     image = {"type": "image", "mimeType": "image/png", "data": "", "uri": "file:///w/i.png"}
+    nameless = {"type": "image", "mimeType": "image/png", "data": ""}
     seen = (SaidText("thought", "t1", "Hm.\nYes."), SaidText("message", "m1", "I "), edit, run)
     return [
         Opened(session, "/w", "2026-01-02T03:04:05.000Z", "default", "gpt", None, "ask"),
         Titled(title, "t"),
-        Prompted(1, ({"type": "text", "text": f"Mend a with {KEY}"}, image), (), "t"),
+        Prompted(1, ({"type": "text", "text": f"Mend a with {KEY}"}, image, nameless), (), "t"),
         Responded(1, "p/m", seen, ()),
         Returned("e", "e", False, "ok", True, (Change("/w/a", "old\n", "new\n"),)),
         Returned("s", "s", False, f"API_KEY={KEY}", False, (Console(f"API_KEY={KEY}"),)),
@@ -84,7 +85,7 @@ def test_markdown_has_everything_but_secrets(capsys: pytest.CaptureFixture[str])
     text = out(capsys, "export", "aaaa-1")
     assert KEY not in text
     order = ["# Title aaaa-1", "- model: gpt", "## You", "Mend a with [secret removed]"]
-    order += ["[file:///w/i.png]", "> Hm.\n> Yes.", "### Edit a (completed)", "```diff"]
+    order += ["[file:///w/i.png]", "[image]", "> Hm.\n> Yes.", "### Edit a (completed)", "```diff"]
     order += [
         "-old\n+new",
         "### env (failed)",

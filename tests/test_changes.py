@@ -1,4 +1,4 @@
-"""What a session changed, how that is taken back, and what became of a call that a crash cut off."""
+"""What a session changed, how it is taken back, and what became of calls a crash cut off."""
 
 from pathlib import Path
 
