@@ -151,14 +151,16 @@ class Turn:
         try:
             finished = await self._attempted(answer, attempts)
         except anyio.get_cancelled_exc_class():
-            answer.record(attempts[-1].kept())
-            answer.close(_STOPPED)
+            answer.abandon(attempts[-1].kept(), _STOPPED)
             raise
         except BridgeError:
-            answer.record(())
-            answer.close(_BROKEN_OFF)
+            answer.abandon((), _BROKEN_OFF)
             raise
-        answer.record(finished.items, finished.usage)
+        try:
+            answer.record(finished.items, finished.usage)
+        except BridgeError:  # a full disk
+            answer.abandon((), _STOPPED)
+            raise
         reason = _CUT if finished.outcome == "max_tokens" else _STOPPED
         answer.close(reason, but=finished.calls)
         self._show_usage(finished)

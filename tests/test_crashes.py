@@ -223,9 +223,12 @@ async def test_a_disk_that_is_full_ends_the_turn_and_the_file_stays_loadable(
         async with here.agent(program=full) as agent:
             session = await agent.editor.new_session(here.workspace)
             call = await begin_prompt(agent.editor, session, "Say much")
-            await (await here.model.request()).answer("much " * 20_000)
+            request = await here.model.request()
+            await request.say("much " * 20_000)
+            await request.ask_for("c", "write", file_path="ran", content="")
             with pytest.raises(Refused, match=r"cannot be written \(File too large"):
                 await agent.editor.result(call)
+            assert not (here.workspace / "ran").exists()
         async with here.agent() as agent:
             await check_goes_on(here, agent.editor, session)
             assert agent.editor.text("user_message_chunk") == "Say much"
