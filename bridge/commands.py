@@ -7,8 +7,8 @@ Rule 2: a command answers with text; what the model is to do afterwards runs in 
 import re
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
+from typing import Literal
 
-from bridge import undo as undoing
 from bridge.acp.editor import SessionEditor
 from bridge.core import goal as goals
 from bridge.core.goal import NO_GOAL, USAGE
@@ -162,17 +162,28 @@ _CONTROLS: dict[str, Callable[[Session], Reply]] = {
 
 
 def _diff(session: Session, _argument: str) -> Reply:
-    return Reply("", work=lambda _editor, files: undoing.diff(session, files))
+    async def work(_editor: SessionEditor, files: Files) -> str:
+        from bridge.undo import diff  # noqa: PLC0415 (few sessions need it)
+
+        return await diff(session, files)
+
+    return Reply("", work=work)
 
 
 def _undo(session: Session, argument: str) -> Reply:
     how = _UNDO.get(argument.lower())
     if how is None:
         return Reply("Error: /undo takes nothing, or one of: files, all.")
-    return Reply("", work=lambda editor, files: undoing.undo(session, editor, files, how))
+
+    async def work(editor: SessionEditor, files: Files) -> str:
+        from bridge.undo import undo  # noqa: PLC0415 (few sessions need it)
+
+        return await undo(session, editor, files, how)
+
+    return Reply("", work=work)
 
 
-_UNDO: dict[str, undoing.How] = {"": "ask", "files": "files", "all": "all"}
+_UNDO: dict[str, Literal["ask", "files", "all"]] = {"": "ask", "files": "files", "all": "all"}
 
 COMMANDS: dict[str, Command] = {
     "diff": Command("Show what this session changed in files", "", _diff),
