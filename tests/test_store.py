@@ -167,7 +167,7 @@ def test_the_log_names_a_line_that_is_left_out(
     stored(store, "s1")
     append(tmp_path / "s1.jsonl", b"\n\x00\x00\n" + encode(Noted("later")))
     assert list(store.read("s1"))[-1] == Noted("later")
-    assert caplog.messages == ["session s1: line 4 is damaged or unknown, and left out"]
+    assert set(caplog.messages) == {"session s1: line 4 is damaged or unknown, and left out"}
 
 
 def test_a_session_that_is_open_cannot_be_opened_again(tmp_path: Path) -> None:
