@@ -9,7 +9,6 @@ import os
 import signal
 from contextlib import AsyncExitStack
 from importlib import import_module
-from pathlib import Path
 from typing import Any
 
 import anyio
@@ -17,9 +16,10 @@ from anyio.to_thread import run_sync
 
 from bridge import config as configuration
 from bridge import log
+from bridge.acp.agent import Agent
 from bridge.acp.connection import Connection
 from bridge.acp.editor import SessionEditor
-from bridge.acp.methods import Agent, take
+from bridge.acp.methods import take
 from bridge.acp.peer import Peer
 from bridge.acp.stdio import Stdio
 from bridge.core import handshake
@@ -44,7 +44,7 @@ def serve(
 
 async def run(config: str | None, stdio: Stdio, received: bytes, hello: JsonObject | None) -> None:
     """The agent, from its first message to its last."""
-    folder = state_folder()
+    folder = configuration.state_folder()
     log.start(folder)
     peer = Peer(initialized=hello is not None)
     answers = Answers()
@@ -141,11 +141,3 @@ class Answers:
         """Run one prompt to its stop reason."""
         await self.warm_up()
         return await self._workshop.answer(session, editor, prompt)
-
-
-def state_folder() -> Path | None:
-    """Where sessions and the log live; None where the user has no such place."""
-    from platformdirs import user_state_path  # noqa: PLC0415 (not needed for initialize)
-
-    folder = user_state_path("responses-acp", appauthor=False)
-    return folder if folder.is_absolute() else None

@@ -143,6 +143,10 @@ class Calls:
         if isinstance(prepared, Result):
             return prepared
         await checkpoint_if_cancelled()
+        if prepared.rewrite is not None:
+            await self._session.announce(announced.card_id, prepared.rewrite)
+        elif prepared.access.action == "run":
+            await self._session.settle()
         self._started.add(announced.card_id)
         self._editor.update(updates.progress(announced.card_id, status="in_progress"))
         return await self._watched(announced, prepared)

@@ -52,6 +52,8 @@ def instructions(session: Session) -> str:
     """The instructions for the next request of this session."""
     own = session.model.system_prompt
     text = _BASE.format(cwd=session.cwd, system=platform.system()) if own is None else own
+    if session.directories:
+        text += f"\nThe workspace has further folders: {', '.join(session.directories)}\n"
     return text + _PLAN if session.mode == "plan" else text
 
 

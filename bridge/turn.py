@@ -77,6 +77,8 @@ class Turn:
         session.record(
             Prompted(session.next_prompt(), prompt.blocks, content, now(), reply is None)
         )
+        if (unkept := session.journal.complaint()) is not None:
+            self.editor.notice("warning", unkept)
         budget = _Budget(session.config.max_turn_requests)
         if reply is None:
             self._entitle(text)
@@ -84,8 +86,11 @@ class Turn:
         if reply.compact is not None:
             await Compaction(session, self.editor, self.model, self.bench).run(reply.compact)
             return "end_turn"
-        if reply.text:
-            self._tell(reply.text)
+        text = reply.text
+        if reply.work is not None:
+            text = await reply.work(self.editor, self.bench.files)
+        if text:
+            self._tell(text)
         if reply.message is not None:
             self._entitle(reply.message)
             self._note_switch()
@@ -145,14 +150,16 @@ class Turn:
             with remedies:
                 finished = await self._heard(answer, attempts, remedies)
         except anyio.get_cancelled_exc_class():
-            answer.record(attempts[-1].kept())
-            answer.close(_STOPPED)
+            answer.abandon(attempts[-1].kept(), _STOPPED)
             raise
         except BridgeError:
-            answer.record(())
-            answer.close(_BROKEN_OFF)
+            answer.abandon((), _BROKEN_OFF)
             raise
-        answer.record(finished.items, finished.usage)
+        try:
+            answer.record(finished.items, finished.usage)
+        except BridgeError:  # a full disk
+            answer.abandon((), _STOPPED)
+            raise
         reason = _CUT if finished.outcome == "max_tokens" else _STOPPED
         answer.close(reason, but=finished.calls)
         self._show_usage(finished)

@@ -15,6 +15,7 @@ from anyio.lowlevel import checkpoint
 
 from bridge import app, workshop
 from bridge.acp.stdio import Stdio
+from bridge.config import state_folder
 from bridge.core.wire import JsonObject, dump
 from bridge.demo.model import scripted_model
 from tests.laws import Laws
@@ -126,4 +127,4 @@ async def test_a_signal_ends_it_like_the_end_of_input(config: str) -> None:
 
 def test_state_lives_where_the_user_has_a_place_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", "/var/tmp/state")
-    assert app.state_folder() == Path("/var/tmp/state/responses-acp")
+    assert state_folder() == Path("/var/tmp/state/responses-acp")

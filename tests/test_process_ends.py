@@ -189,7 +189,7 @@ async def test_a_session_is_open_in_one_process_at_a_time(tmp_path: Path) -> Non
             call = await begin_prompt(agent.editor, session)
             await (await here.model.request()).answer()
             await agent.editor.result(call)
-            with pytest.raises(Refused, match="another process"):
+            with pytest.raises(Refused, match=rf"another process \({agent.pid}\)"):
                 await load(here, later.editor, session)
             with pytest.raises(Refused, match="loaded already"):
                 await load(here, agent.editor, session)

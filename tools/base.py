@@ -124,6 +124,17 @@ class Access:
 
 
 @frozen
+class Rewrite:
+    """What a call would make of one file, byte for byte."""
+
+    path: str
+    """Absolute and resolved."""
+    old: bytes | None
+    """None: there is no file yet."""
+    new: bytes
+
+
+@frozen
 class Prepared:
     """A call that can be made: what it would touch, how that looks, and the deed itself."""
 
@@ -131,6 +142,8 @@ class Prepared:
     run: Callable[[], Awaitable[Result]]
     shown: tuple[Shown, ...] | None = None
     """For the person who is asked: the whole change. None: the card says enough."""
+    rewrite: Rewrite | None = None
+    """The one file it changes, for whoever writes down what happens or takes it back."""
 
 
 @frozen
@@ -231,6 +244,10 @@ class Files(Protocol):
 
     async def create(self, path: str, data: bytes) -> Stamp:
         """Make a new file and its folders; FileExistsError if something is there by now."""
+        ...
+
+    async def remove(self, path: str, expected: Stamp) -> None:
+        """Delete a file that holds the expected bytes; StaleFile if it holds others by now."""
         ...
 
 

@@ -55,3 +55,9 @@ class LocalFiles:
     async def create(self, path: str, data: bytes) -> Stamp:
         """Make a new file and its folders; FileExistsError if something is there by now."""
         return await to_thread.run_sync(commit.create, path, data, self._link)
+
+    async def remove(self, path: str, expected: Stamp) -> None:
+        """Delete a file that holds the expected bytes; StaleFile if it holds others by now."""
+        lock = self._locks.setdefault(path, anyio.Lock())
+        async with lock:
+            await to_thread.run_sync(commit.remove, path, expected)

@@ -138,6 +138,28 @@ class Returned:
 
 
 @frozen
+class Changing:
+    """A file that a call is about to change: on disk before the file is touched.
+
+    What the file holds tells afterwards whether it happened.
+    """
+
+    card_id: str
+    path: str
+    """Absolute and resolved."""
+    before: str | None
+    """Digest of the whole file; None: there was none."""
+    after: str
+
+
+@frozen
+class Undone:
+    """The file changes of this prompt were taken back."""
+
+    prompt: int
+
+
+@frozen
 class Told:
     """A message of our own to the person; the model does not see it."""
 
@@ -213,6 +235,8 @@ Record: TypeAlias = (
     | Learned
     | Responded
     | Returned
+    | Changing
+    | Undone
     | Told
     | Forgotten
     | Compacted
@@ -231,6 +255,8 @@ RECORDS: dict[str, type[Record]] = {
     "learned": Learned,
     "responded": Responded,
     "returned": Returned,
+    "changing": Changing,
+    "undone": Undone,
     "told": Told,
     "forgotten": Forgotten,
     "compacted": Compacted,
@@ -259,6 +285,16 @@ def decode(line: bytes) -> Record | None:
         return None if kind is None else _reader(kind).validate_python(values)
     except (ValueError, ValidationError):
         return None
+
+
+def format_of(line: bytes) -> int | None:
+    """The format that a header claims, whatever else is in it; None for what is no header."""
+    try:
+        values = load_object(line)
+    except ValueError:
+        return None
+    version = values.get("format")
+    return version if values.get("type") == "opened" and isinstance(version, int) else None
 
 
 def _plain(value: object) -> dict[str, object]:

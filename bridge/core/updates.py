@@ -278,11 +278,11 @@ def _blocks(shown: Shown) -> list[Update]:
             return _diffs(shown)
 
 
-def fenced(text: str) -> str:
-    """Console output as a code block whose fence nothing in the text can close."""
+def fenced(text: str, language: str = "console") -> str:
+    """The text, such as console output, as a code block whose fence nothing in it can close."""
     longest = max((len(run) for run in re.findall(r"`{3,}", text)), default=2)
     fence = "`" * (longest + 1)
-    return f"{fence}console\n{text}\n{fence}"
+    return f"{fence}{language}\n{text}\n{fence}"
 
 
 def _text_block(text: str) -> Update:
