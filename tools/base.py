@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from tools.frozen import frozen
 from tools.seen import Seen, Stamp
 
-Kind = Literal["read", "edit", "execute", "other"]
+Kind = Literal["read", "edit", "execute", "search", "other"]
 
 
 @frozen
@@ -200,6 +200,33 @@ class Bytes:
     stamp: Stamp
 
 
+@frozen
+class Query:
+    """What is looked for: the files of a folder, or lines in them."""
+
+    top: str
+    """A folder, or one file; absolute and resolved."""
+    pattern: str | None = None
+    """A regular expression, as Python reads it, that a line must hold; None: the files as such."""
+    ignore_case: bool = False
+    glob: str | None = None
+    """What a file's path from the folder on must fit, in the language of tools.globs."""
+    distrusted: tuple[str, ...] = ()
+    """Folders from which no program is run."""
+
+
+@frozen
+class Found:
+    """A file that a search found."""
+
+    path: str
+    """Absolute."""
+    hits: int = 0
+    """Lines that hold the pattern."""
+    lines: tuple[tuple[int, str], ...] = ()
+    """The first of them, by number, each as far as it is shown."""
+
+
 class Files(Protocol):
     """Regular files of one machine, for all sessions of a process.
 
@@ -231,6 +258,13 @@ class Files(Protocol):
 
     async def create(self, path: str, data: bytes) -> Stamp:
         """Make a new file and its folders; FileExistsError if something is there by now."""
+        ...
+
+    async def search(self, query: Query, take: Callable[[Found], None]) -> str:
+        """Give what is found, in any order; why there may be more, or nothing if that is all.
+
+        Left out are what git ignores, .git, symbolic links, and for lines files that are no text.
+        """
         ...
 
 
