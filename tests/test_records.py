@@ -11,6 +11,7 @@ from bridge.core.records import (
     GoalChanged,
     Noted,
     Opened,
+    Planned,
     Prompted,
     Record,
     Responded,
@@ -23,7 +24,7 @@ from bridge.core.records import (
     decode,
     encode,
 )
-from tools.base import Card, Change, Console, Place, Text
+from tools.base import Card, Change, Console, Place, Step, Text
 
 CARD = Card("Edit a.py", "edit", (Place("/w/a.py", 3),), (Change("/w/a.py", None, "x\n"),))
 
@@ -47,6 +48,7 @@ SAMPLES: tuple[Record, ...] = (
     Titled("A title", "t"),
     SawFile({"path": "/w/a.py"}),
     GoalChanged("Ship it", "blocked", "no key", 3),
+    Planned((Step("Look", "completed"), Step("Leap", "pending"))),
 )
 
 

@@ -9,6 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import anyio
+import anyio.lowlevel
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -22,7 +23,6 @@ RIPGREP = ripgrep(())
 if RIPGREP is None and os.environ.get("CI") == "true":
     pytest.fail("ripgrep is missing: the development dependencies bring it")
 needs_ripgrep = pytest.mark.skipif(RIPGREP is None, reason="ripgrep is not installed")
-
 
 
 def ours(_: object) -> None:
@@ -47,6 +47,10 @@ def plant(top: Path, tree: Mapping[str, bytes | None]) -> None:
         path.write_bytes(data)
 
 
+def real(path: Path) -> str:
+    return str(path.resolve())
+
+
 async def found(
     top: Path,
     pattern: str | None = None,
@@ -57,14 +61,15 @@ async def found(
 ) -> dict[str, list[tuple[int, str]]]:
     """What a search finds, by path from the top on."""
     result: dict[str, list[tuple[int, str]]] = {}
+    resolved = real(top)
 
     def take(one: Found) -> None:
-        name = posixpath.relpath(one.path, str(top.resolve()))
+        name = posixpath.relpath(one.path, resolved)
         assert name not in result
         assert one.hits == len(one.lines)
         result[name] = list(one.lines)
 
-    query = Query(str(top.resolve()), pattern, ignore_case, glob)
+    query = Query(resolved, pattern, ignore_case, glob)
     with anyio.fail_after(20):
         assert await search(query, take, find) == ""
     return result
@@ -321,3 +326,108 @@ async def test_git_ignores_the_same(
 def git(top: Path, *arguments: str) -> str:
     argv = ["git", "-C", str(top), "-c", "core.excludesFile=/dev/null", *arguments]
     return subprocess.run(argv, check=True, capture_output=True, text=True).stdout
+
+
+# -- the process ----------------------------------------------------------------------------------
+
+
+def script(folder: Path, text: str) -> FindRipgrep:
+    """A program in the place of ripgrep."""
+    program = folder / "rg"
+    program.write_text(f"#!/bin/sh\n{text}\n", encoding="utf-8")
+    program.chmod(0o755)
+    return lambda _: str(program)
+
+
+async def looked(top: Path, find: FindRipgrep, limits: Limits, pattern: str = "x") -> str:
+    with anyio.fail_after(20):
+        return await search(Query(real(top), pattern), lambda _: None, find, limits)
+
+
+async def test_a_pattern_without_end_is_given_up(tmp_path: Path) -> None:
+    plant(tmp_path, {"f": b"a" * 60 + b"b\n"})
+    reason = await looked(tmp_path, ours, Limits(seconds=0.5), "(a+)+$")
+    assert reason == "it was stopped after 0.5 seconds"
+
+
+async def test_a_search_that_finds_too_much_is_stopped(tmp_path: Path) -> None:
+    reason = await looked(tmp_path, script(tmp_path, "exec yes"), Limits(printed=1000))
+    assert reason == "it was stopped because it found too much"
+
+
+async def test_what_our_own_program_cannot_do_is_said(tmp_path: Path) -> None:
+    plant(tmp_path, {"f": b"x"})
+    assert await looked(tmp_path, ours, Limits(), "(") == "the search program failed"
+
+
+async def test_what_ripgrep_refuses_is_searched_by_our_own_program(tmp_path: Path) -> None:
+    plant(tmp_path, {"top/f": b"x\n"})
+    refuses = script(tmp_path, "echo no >&2; exit 2")
+    assert await found(tmp_path / "top", "x", find=refuses) == {"f": [(1, "x")]}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
+async def test_a_cancelled_search_leaves_no_process(tmp_path: Path) -> None:
+    plant(tmp_path, {"pid": b""})
+    pids = ""
+    find = script(tmp_path, f"sleep 100 & echo $! $$ > {tmp_path}/pid; wait")
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(looked, tmp_path, find, Limits())
+        with anyio.fail_after(10):
+            while not (pids := await anyio.Path(tmp_path / "pid").read_text("ascii")).endswith(
+                "\n"
+            ):
+                await anyio.lowlevel.checkpoint()
+        tasks.cancel_scope.cancel()
+    for pid in pids.split():
+        status = Path("/proc") / pid / "stat"
+        assert not status.exists() or status.read_text("ascii").split()[2] == "Z"
+
+
+async def test_a_program_of_the_workspace_is_not_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "out").mkdir()
+    script(tmp_path / "bin", "exit 0")
+    (tmp_path / "out" / "rg").symlink_to("../bin/rg")
+    monkeypatch.setattr(sys, "executable", "/none/python")
+
+    def check(path: str, distrusted: str, *, runs: bool) -> None:
+        monkeypatch.setenv("PATH", path)
+        monkeypatch.chdir(tmp_path)
+        assert (ripgrep([str(tmp_path / distrusted)]) is not None) is runs
+
+    check(str(tmp_path / "bin"), "work", runs=True)
+    check(str(tmp_path / "bin"), "bin", runs=False)
+    check(str(tmp_path / "out"), "work", runs=True)
+    check(str(tmp_path / "out"), "bin", runs=False)
+    check("bin", "work", runs=False)
+    check("", "work", runs=False)
+
+
+def test_pieces_may_be_cut_anywhere() -> None:
+    listing = b"./a\0./b/c\0"
+    lines = b"./a\x001:x\n./a\x002:y:z\n./b\nno\x003:w\n./c\x001:q\n"
+    lines += b"./c: binary file matches (found NUL)\n./d\x005:v\n"
+    for size in (1, 3, 1000):
+        got: list[Found] = []
+        for reader, data in ((Names(got.append), listing), (Lines(got.append), lines)):
+            for start in range(0, len(data), size):
+                reader.feed(data[start : start + size])
+            reader.close()
+        assert got == [
+            Found("a"),
+            Found("b/c"),
+            Found("a", 2, ((1, "x"), (2, "y:z"))),
+            Found("d", 1, ((5, "v"),)),
+        ]
+
+
+def test_of_one_file_the_first_lines_are_kept_and_all_are_counted() -> None:
+    got: list[Found] = []
+    reader = Lines(got.append)
+    reader.feed(b"".join(b"./a\0%d:x\n" % number for number in range(1, 1001)))
+    reader.close()
+    (one,) = got
+    assert (one.hits, len(one.lines), one.lines[-1]) == (1000, 200, (200, "x"))

@@ -86,6 +86,14 @@ Signal: TypeAlias = PlanApproved | GoalReport
 
 
 @frozen
+class Step:
+    """One step of the plan that the person sees."""
+
+    content: str
+    status: Literal["pending", "in_progress", "completed"]
+
+
+@frozen
 class Result:
     """How a call ended."""
 
@@ -99,6 +107,8 @@ class Result:
     data: Mapping[str, object] | None = None
     """The result as plain JSON data; None: the text under "output"."""
     signal: Signal | None = None
+    steps: tuple[Step, ...] | None = None
+    """The plan that the person sees from now on, whole; None: the one before."""
 
     @staticmethod
     def error(text: str) -> "Result":

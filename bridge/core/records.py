@@ -15,7 +15,7 @@ from typing import Literal, TypeAlias
 from pydantic import TypeAdapter, ValidationError
 
 from bridge.core.wire import load_object
-from tools.base import Card, Shown
+from tools.base import Card, Shown, Step
 from tools.frozen import frozen
 
 FORMAT = 1
@@ -156,6 +156,13 @@ class GoalChanged:
     rounds: int = 0
 
 
+@frozen
+class Planned:
+    """The steps that the person was shown, all of them; none: the plan was cleared."""
+
+    steps: tuple[Step, ...]
+
+
 Record: TypeAlias = (
     Opened
     | Prompted
@@ -168,6 +175,7 @@ Record: TypeAlias = (
     | Titled
     | SawFile
     | GoalChanged
+    | Planned
 )
 
 RECORDS: dict[str, type[Record]] = {
@@ -182,6 +190,7 @@ RECORDS: dict[str, type[Record]] = {
     "titled": Titled,
     "saw_file": SawFile,
     "goal": GoalChanged,
+    "planned": Planned,
 }
 
 _NAMES = {kind: name for name, kind in RECORDS.items()}

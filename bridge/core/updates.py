@@ -15,6 +15,7 @@ from bridge.core.history import INTERRUPTED
 from bridge.core.records import (
     Announced,
     Item,
+    Planned,
     Prompted,
     Record,
     Responded,
@@ -145,6 +146,15 @@ def mode(current: str) -> Update:
     return {"sessionUpdate": "current_mode_update", "currentModeId": current}
 
 
+def plan(record: Planned) -> Update:
+    """The plan: always the complete list, which replaces what the client shows."""
+    entries = [
+        {"content": step.content, "priority": "medium", "status": step.status}
+        for step in record.steps
+    ]
+    return {"sessionUpdate": "plan", "entries": entries}
+
+
 def options(all_options: Sequence[Update]) -> Update:
     """All options with their current values."""
     return {"sessionUpdate": "config_option_update", "configOptions": list(all_options)}
@@ -163,7 +173,9 @@ def notice(severity: Literal["info", "warning", "error"], text: str) -> Update:
 def replay(records: Iterable[Record], *, cwd: str, terminal: bool) -> Iterator[Update]:
     """The whole conversation, as it looked; calls that never ended end as interrupted."""
     open_calls: dict[str, Announced] = {}
-    for record in records:
+    records = tuple(records)
+    plans = [place for place, record in enumerate(records) if isinstance(record, Planned)]
+    for place, record in enumerate(records):
         match record:
             case Prompted(blocks=blocks):
                 yield from (_user_chunk(block) for block in blocks)
@@ -178,6 +190,8 @@ def replay(records: Iterable[Record], *, cwd: str, terminal: bool) -> Iterator[U
                 yield from chunk("message", message, text)
             case Titled():
                 yield title(record)
+            case Planned(steps=steps) if place == plans[-1] and steps:
+                yield plan(record)
             case _:
                 pass
     for card_id in open_calls:
