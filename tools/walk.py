@@ -26,8 +26,9 @@ LARGEST = 64 * 1024 * 1024
 LONGEST = 2000
 """Characters of a line that are printed."""
 
+_PLAIN = re.compile(r"[^\\^$.|?*+()\[\]{}]+")
+"""Patterns that stand for themselves; most are, and most files do not hold them."""
 _LARGEST_RULES = 1024 * 1024
-_BLOCK = 256 * 1024
 _FLAGS = os.O_RDONLY | sum(
     getattr(os, name, 0) for name in ("O_NONBLOCK", "O_NOCTTY", "O_CLOEXEC", "O_NOFOLLOW")
 )
@@ -106,6 +107,9 @@ def repository(folder: str) -> str | None:
 def matches(path: str, pattern: re.Pattern[str]) -> Iterator[tuple[int, str]]:
     """The lines of a text file that hold the pattern, after their numbers."""
     text = _text(_read(path, LARGEST))
+    plain = _PLAIN.fullmatch(pattern.pattern) and not pattern.flags & re.IGNORECASE
+    if plain and pattern.pattern not in text:
+        return
     lines = text.split("\n")
     if not lines[-1]:
         del lines[-1]
