@@ -17,6 +17,7 @@ from bridge.core.records import (
     LeftOut,
     Noted,
     Opened,
+    Planned,
     Prompted,
     Record,
     Responded,
@@ -31,7 +32,7 @@ from bridge.core.records import (
     decode,
     encode,
 )
-from tools.base import Card, Change, Console, Place, Text
+from tools.base import Card, Change, Console, Place, Step, Text
 
 CARD = Card("Edit a.py", "edit", (Place("/w/a.py", 3),), (Change("/w/a.py", None, "x\n"),))
 
@@ -70,6 +71,7 @@ SAMPLES: tuple[Record, ...] = (
     Titled("A title", "t"),
     SawFile({"path": "/w/a.py"}),
     GoalChanged("Ship it", "blocked", "no key", 3),
+    Planned((Step("Look", "completed"), Step("Leap", "pending"))),
 )
 
 

@@ -14,7 +14,6 @@ from tests.pairing import Conversations
 from tests.test_transcripts import TRANSCRIPTS
 from tests.transcript import FakeModel, Line, Player, read
 
-
 WITHOUT_LOAD = [
     path for path in TRANSCRIPTS if all(line["who"] != "restart" for line in read(path))
 ]

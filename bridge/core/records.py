@@ -15,7 +15,7 @@ from typing import Literal, TypeAlias
 from pydantic import TypeAdapter, ValidationError
 
 from bridge.core.wire import load_object
-from tools.base import Card, Console, Shown, Text
+from tools.base import Card, Console, Shown, Step, Text
 from tools.frozen import frozen
 
 FORMAT = 1
@@ -228,6 +228,13 @@ class GoalChanged:
     rounds: int = 0
 
 
+@frozen
+class Planned:
+    """The steps that the person was shown, all of them; none: the plan was cleared."""
+
+    steps: tuple[Step, ...]
+
+
 Record: TypeAlias = (
     Opened
     | Prompted
@@ -246,6 +253,7 @@ Record: TypeAlias = (
     | Titled
     | SawFile
     | GoalChanged
+    | Planned
 )
 
 RECORDS: dict[str, type[Record]] = {
@@ -266,6 +274,7 @@ RECORDS: dict[str, type[Record]] = {
     "titled": Titled,
     "saw_file": SawFile,
     "goal": GoalChanged,
+    "planned": Planned,
 }
 
 _NAMES = {kind: name for name, kind in RECORDS.items()}
