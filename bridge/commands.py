@@ -18,7 +18,7 @@ from bridge.session import Session
 from tools.base import Files
 from tools.frozen import frozen
 
-_LINE = re.compile(r"/([A-Za-z][A-Za-z0-9_-]*)(?:[ \t\n]+(.*))?", re.DOTALL)
+_LINE = re.compile(r"/([A-Za-z][A-Za-z0-9_-]*)(?:[ \t\r\n]+(.*))?", re.DOTALL)
 
 
 @frozen
@@ -53,7 +53,7 @@ def reply_to(session: Session, text: str) -> Reply | None:
         return None
     command = COMMANDS.get(line[1])
     if command is None:
-        return Reply(f"Error: unknown command: {text.split(chr(10), 1)[0].strip()}")
+        return Reply(f"Error: unknown command: {text.split(chr(10), 1)[0].strip()[:200]}")
     return command.run(session, (line[2] or "").strip())
 
 

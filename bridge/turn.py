@@ -23,7 +23,7 @@ from bridge.compaction import Compaction
 from bridge.config import Provider
 from bridge.core import goal as goals
 from bridge.core import updates
-from bridge.core.content import plain_text, user_content
+from bridge.core.content import pictures, plain_text, user_content
 from bridge.core.effects import Effect, Failed, Finished
 from bridge.core.records import Forgotten, Noted, Prompted, Titled, Told
 from bridge.core.repeats import Repeats
@@ -94,7 +94,7 @@ class Turn:
         if reply.message is not None:
             self._entitle(reply.message)
             self._note_switch()
-            session.record(Noted(reply.message))
+            session.record(Noted(reply.message, pictures(content), asked=True))
             return await self._work(budget)
         return await self._pursue(budget) if reply.pursue else "end_turn"
 
@@ -108,7 +108,7 @@ class Turn:
             and not any(_is_pause(waiting) for waiting in session.prompts)
         ):
             session.record(replace(session.goal, rounds=session.goal.rounds + 1))
-            session.record(Noted(goals.task(session.goal)))
+            session.record(Noted(goals.task(session.goal), asked=True))
             stop = await self._work(budget)
             if stop != "end_turn":
                 return stop

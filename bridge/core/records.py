@@ -57,6 +57,10 @@ class Noted:
     """A message we add for the model; the person does not see it."""
 
     text: str
+    parts: tuple[Item, ...] = ()
+    """Pictures that came with it."""
+    asked: bool = False
+    """It stands for what the user wants: the message of a slash command, the task of a goal."""
 
 
 @frozen
