@@ -121,5 +121,6 @@ Variables: TypeAlias = Annotated[tuple[Variable, ...], Field(strict=False)]
 Headers: TypeAlias = Annotated[dict[str, str], AfterValidator(_headers)]
 ExtraBody: TypeAlias = Annotated[dict[str, JsonValue], AfterValidator(_extra_body)]
 File: TypeAlias = Annotated[Text, AfterValidator(_absolute)]
+Folders: TypeAlias = Annotated[tuple[File, ...], Field(strict=False)]
 TextOfFile: TypeAlias = Annotated[Text, AfterValidator(_text_of)]
 """Written as a path; the value is what the file holds."""
