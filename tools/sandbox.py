@@ -12,6 +12,7 @@ import os
 import re
 import sys
 import tempfile
+from collections.abc import Sequence
 from dataclasses import field
 from pathlib import Path
 
@@ -35,6 +36,7 @@ _HIDDEN_AT_HOME = (
     ".config/git/credentials", ".cargo/credentials", ".cargo/credentials.toml", ".vault-token",
 )  # fmt: skip
 """Keys and what opens other accounts."""
+_TMP = "/tmp"  # noqa: S108 (the name that programs know)
 _SHOWN = ("/run/current-system", "/run/wrappers", "/run/opengl-driver")
 """Parts of /run that hold the programs themselves on some systems."""
 
@@ -119,7 +121,7 @@ def survey(fence: Fence, cwd: str) -> Survey:
     hidden = [*_HIDDEN, *homely, *fence.hidden]
     shown = [*_SHOWN, *([os.path.realpath("/etc/resolv.conf")] if fence.network else [])]
     places = {os.path.realpath(path): "hide" for path in hidden if os.path.lexists(path)}
-    covers = [*places, "/tmp"]  # noqa: S108 (the name that programs know)
+    covers = [*places, _TMP]
     for path in (*map(os.path.realpath, shown), *fence.roots, cwd):
         if os.path.exists(path) and any(is_inside(path, cover) for cover in covers):
             places[path] = "read"
@@ -137,10 +139,7 @@ def start(layers: Layers, fence: Fence, found: Survey, cwd: str, status: int) ->
     helper = (sys.executable, "-I", "-S", _HELPER, f"status={status}", f"cwd={cwd}")
     if fence.reach == "danger-full-access" or layers.hold.strength == "none":
         return (*helper, f"shed={','.join(map(str, _REVEALING))}", "--")
-    places = [*found.places]
-    if not any(path == "/tmp" for kind, path in places if kind == "write"):  # noqa: S108
-        places.append(("tmp", fence.scratch))
-    places.sort(key=_depth)
+    places = _ordered(found.places, fence.scratch)
     return (
         *helper,
         f"layers={layers.working}",
@@ -151,10 +150,18 @@ def start(layers: Layers, fence: Fence, found: Survey, cwd: str, status: int) ->
     )
 
 
-def _depth(place: Place) -> list[str]:
-    """Sorts outer places before those inside them."""
-    kind, path = place
-    return ["", "tmp"] if kind == "tmp" else list(path.split("/"))
+def _ordered(places: Sequence[Place], scratch: str) -> list[Place]:
+    """Outer places before those inside them, with /tmp among them, and none that is in vain."""
+    at = {path: kind for kind, path in places}
+    covers = {_TMP: "tmp", **at}
+
+    def is_visible(path: str) -> bool:
+        around = [cover for cover in covers if cover != path and is_inside(path, cover)]
+        return not around or covers[max(around, key=len)] not in ("hide", "tmp")
+
+    kept = {path: kind for path, kind in at.items() if kind != "hide" or is_visible(path)}
+    ordered = sorted({*kept, _TMP}, key=lambda path: path.split("/"))
+    return [(kept[path], path) if path in kept else ("tmp", scratch) for path in ordered]
 
 
 async def probe() -> Layers:
