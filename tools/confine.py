@@ -38,7 +38,8 @@ _OPEN_TREE_CLONE, _OPEN_TREE_CLOEXEC, _MOVE_MOUNT_F_EMPTY_PATH = 1, 0o2000000, 4
 _MOUNT_ATTR_RDONLY = 1
 _MS_NOSUID, _MS_NODEV, _MS_NOEXEC, _MS_REC, _MS_PRIVATE = 2, 4, 8, 1 << 14, 1 << 18
 _NEWNS, _NEWIPC, _NEWUSER, _NEWPID, _NEWNET = 1 << 17, 1 << 27, 1 << 28, 1 << 29, 1 << 30
-_PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_SECCOMP, _PR_CAPBSET_DROP = 1, 4, 22, 24
+_PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_SECCOMP = 1, 4, 22
+_PR_CAPBSET_READ, _PR_CAPBSET_DROP = 23, 24
 _PR_SET_NO_NEW_PRIVS, _PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL = 38, 47, 4
 _SIGKILL, _SIGPIPE, _SIGTERM, _SIGXFSZ = 9, 13, 15, 25
 _SIG_DFL, _SIG_IGN = ctypes.c_void_p(0), ctypes.c_void_p(1)
@@ -118,7 +119,8 @@ def _restrict(policy: Policy) -> None:
     """Everything but the namespaces, on this process and all that comes of it."""
     if not policy.layers:
         for number in policy.shed:
-            _prctl(_PR_CAPBSET_DROP, number)
+            if _libc.prctl(_PR_CAPBSET_READ, number, 0, 0, 0) == 1:
+                _prctl(_PR_CAPBSET_DROP, number)
         return
     _drop_capabilities()
     _prctl(_PR_SET_NO_NEW_PRIVS, 1)
