@@ -18,8 +18,9 @@ Place = tuple[str, str]
 
 _RUNS_PROGRAMS = re.compile(
     r"\[\s*(alias|credential|diff|filter|gpg|include|merge|protocol|sendemail)"
-    r"|(^|\])\s*[\w-]*(cmd|command|editor|exec|fsmonitor|helper|hookspath|pack\b|pager|askpass|program"
-    r"|proxy|tool|update|vcs|worktree)[\w-]*\s*(=|$)",
+    r"|(^|\])\s*(update|worktree"
+    r"|[\w-]*(askpass|cmd|command|editor|exec|fsmonitor|helper|hookspath|pack\b|pager|program|proxy"
+    r"|tool|vcs)[\w-]*)\s*(=|$)",
     re.IGNORECASE | re.MULTILINE,
 )
 """git-config(1): sections and settings by which git runs something, or works elsewhere."""

@@ -192,7 +192,8 @@ def read_probe(ended: Ended) -> Layers:
 
 
 _REFUSED = re.compile(
-    r"Read-only file system|Permission denied|Operation not permitted|EROFS|EACCES|EPERM"
+    r"Read-only file system|Permission denied|Operation not permitted|Device or resource busy"
+    r"|EROFS|EACCES|EPERM"
 )
 _UNREACHED = re.compile(
     r"Network is unreachable|Could not resolve host|Temporary failure in name resolution"
