@@ -99,4 +99,50 @@ async def test_wider_limits_ask_the_person(tmp_path: Path) -> None:
         assert await shell(here, editor, session, f"echo x > {outside}", **wider) == "(no output)"
         assert outside.read_text() == "x\n"
         (question,) = asked(editor)
-        assert "Without a sandbox" in question
+        assert "It must." in question
+
+
+@pytest.mark.skipif(sys.platform != "linux" or os.geteuid() != 0, reason="needs root")
+async def test_root_finds_no_key_with_full_access_either(tmp_path: Path) -> None:
+    async with machine(tmp_path) as here, here.agent() as agent:
+        session = await agent.editor.new_session(here.workspace)
+        assert (await shell(here, agent.editor, session, PARENT)).startswith("0\n")
+        assert (await shell(here, agent.editor, session, STEAL)).startswith("0\n")
+        await shell(here, agent.editor, session, FORGE)
+        assert await shell(here, agent.editor, session, "touch a && chown 1 a && id -u") == "0\n"
+
+
+async def test_without_a_sandbox_commands_ask_or_do_not_run(tmp_path: Path) -> None:
+    async with machine(tmp_path) as here:
+        write(here, 'mode = "off"')
+        async with here.agent() as agent:
+            editor = agent.editor
+            editor.answers["session/request_permission"] = choose("reject_once")
+            session = await editor.new_session(here.workspace)
+            text = await shell(here, editor, session, "touch a")
+            assert text.startswith("Error: the user declined")
+            assert "sandbox_permissions" not in offered(here)
+            (question,) = asked(editor)
+            assert "Without a sandbox" in question
+        write(here, 'mode = "off"\nrequire = true')
+        async with here.agent() as agent:
+            session = await agent.editor.new_session(here.workspace)
+            text = await shell(here, agent.editor, session, "touch a")
+            assert text.startswith("Error: no command runs without a sandbox, and there is none: ")
+        assert not (here.workspace / "a").exists()
+
+
+async def test_roots_of_the_users_own_can_be_written_and_the_network_switched_on(
+    tmp_path: Path,
+) -> None:
+    await needs_sandbox()
+    async with machine(tmp_path) as here:
+        (tmp_path / "notes").mkdir()
+        write(here, 'network = true\nwritable_roots = ["notes"]')
+        async with here.agent() as agent:
+            session = await agent.editor.new_session(here.workspace)
+            await shell(here, agent.editor, session, f"echo x > {tmp_path}/notes/a")
+            assert (tmp_path / "notes" / "a").exists()
+            port = here.model.base_url.rpartition(":")[2].removesuffix("/v1")
+            reach = f"exec 3<> /dev/tcp/127.0.0.1/{port} && echo in"
+            assert await shell(here, agent.editor, session, reach) == "in\n"
