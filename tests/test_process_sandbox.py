@@ -1,5 +1,6 @@
 """The real agent and its sandbox: what commands reach, and who is asked."""
 
+import os
 import sys
 from pathlib import Path
 from typing import Any
