@@ -298,8 +298,12 @@ class Machine:
         provider: str = "p",
         models: Mapping[str, Mapping[str, Any]] | None = None,
         retries: int = 0,
+        sandbox: Mapping[str, Any] | None = None,
     ) -> None:
-        """Write config.toml: these settings, and one server with these models."""
+        """Write config.toml: these settings, and one server with these models.
+
+        Without a word on the sandbox it is off, so that every machine tells the same story.
+        """
         server = {
             "base_url": self.model.base_url,
             "api_key_env": "TEST_KEY",
@@ -307,6 +311,8 @@ class Machine:
         }
         lines = [
             *_settings({"permission": "danger-full-access", **(settings or {})}),
+            "[sandbox]",
+            *_settings({"mode": "off"} if sandbox is None else sandbox),
             f"[providers.{provider}]",
             *_settings(server),
         ]

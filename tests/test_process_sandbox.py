@@ -17,6 +17,7 @@ pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="needs Linux"),
 ]
 
+ORDINARY = {"permission": "workspace-write"}
 STEAL = (
     "for p in /proc/[0-9]*/environ; do tr '\\0' '\\n' < $p; done 2>/dev/null | grep -c ^TEST_KEY="
 )
@@ -56,16 +57,10 @@ def asked(editor: Editor) -> list[str]:
     return [str(params["toolCall"]["content"]) for params in questions]
 
 
-def write(here: Machine, settings: str, permission: str = "workspace-write") -> None:
-    here.configure({"permission": permission})
-    with here.config.open("a", encoding="utf-8") as file:
-        file.write(f"[sandbox]\n{settings}\n")
-
-
 async def test_a_command_runs_unasked_and_finds_no_key(tmp_path: Path) -> None:
     await needs_sandbox()
     async with (
-        machine(tmp_path, settings={"permission": "workspace-write"}) as here,
+        machine(tmp_path, settings=ORDINARY, sandbox={}) as here,
         here.agent() as agent,
     ):
         editor = agent.editor
@@ -90,7 +85,7 @@ async def test_wider_limits_ask_the_person(tmp_path: Path) -> None:
     await needs_sandbox()
     wider = {"sandbox_permissions": "danger-full-access", "justification": "It must."}
     async with (
-        machine(tmp_path, settings={"permission": "workspace-write"}) as here,
+        machine(tmp_path, settings=ORDINARY, sandbox={}) as here,
         here.agent() as agent,
     ):
         editor = agent.editor
@@ -115,7 +110,7 @@ async def test_root_finds_no_key_with_full_access_either(tmp_path: Path) -> None
 
 async def test_without_a_sandbox_commands_ask_or_do_not_run(tmp_path: Path) -> None:
     async with machine(tmp_path) as here:
-        write(here, 'mode = "off"')
+        here.configure(ORDINARY, sandbox={"mode": "off"})
         async with here.agent() as agent:
             editor = agent.editor
             editor.answers["session/request_permission"] = choose("reject_once")
@@ -125,7 +120,7 @@ async def test_without_a_sandbox_commands_ask_or_do_not_run(tmp_path: Path) -> N
             assert "sandbox_permissions" not in offered(here)
             (question,) = asked(editor)
             assert "Without a sandbox" in question
-        write(here, 'mode = "off"\nrequire = true')
+        here.configure(ORDINARY, sandbox={"mode": "off", "require": True})
         async with here.agent() as agent:
             session = await agent.editor.new_session(here.workspace)
             text = await shell(here, agent.editor, session, "touch a")
@@ -139,7 +134,7 @@ async def test_roots_of_the_users_own_can_be_written_and_the_network_switched_on
     await needs_sandbox()
     async with machine(tmp_path) as here:
         (tmp_path / "notes").mkdir()
-        write(here, 'network = true\nwritable_roots = ["notes"]')
+        here.configure(ORDINARY, sandbox={"network": True, "writable_roots": ["notes"]})
         async with here.agent() as agent:
             session = await agent.editor.new_session(here.workspace)
             await shell(here, agent.editor, session, f"echo x > {tmp_path}/notes/a")
