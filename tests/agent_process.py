@@ -311,13 +311,12 @@ class Machine:
         }
         lines = [
             *_settings({"permission": "danger-full-access", **(settings or {})}),
-            "[sandbox]",
-            *_settings({"mode": "off"} if sandbox is None else sandbox),
             f"[providers.{provider}]",
             *_settings(server),
         ]
         for name, model in (models or {"m": {}}).items():
             lines += [f"[models.{name}]", *_settings({"provider": provider, **model})]
+        lines += ["[sandbox]", *_settings({"mode": "off"} if sandbox is None else sandbox)]
         self.config.write_text("\n".join([*lines, ""]), encoding="utf-8")
 
     @asynccontextmanager
