@@ -134,12 +134,25 @@ class Answers:
             return
         async with self._opening:
             if self._workshop is None:
-                module = await run_sync(import_module, "bridge.workshop")
-                self._workshop = await self._opened.enter_async_context(
-                    module.workshop(self._private)
-                )
+                opening = await self._load()
+                self._workshop = await self._opened.enter_async_context(opening)
                 gc.freeze()
                 gc.enable()
+
+    async def _load(self) -> Any:
+        """The workshop, to be opened; it loads while another process finds what confines here."""
+        module: Any = None
+        layers: Any = None
+
+        async def load() -> None:
+            nonlocal module
+            module = await run_sync(import_module, "bridge.workshop")
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(load)
+            sandbox = await run_sync(import_module, "tools.sandbox")
+            layers = await sandbox.probe()
+        return module.workshop(layers, self._private)
 
     async def answer(self, session: Session, editor: SessionEditor, prompt: Prompt) -> str:
         """Run one prompt to its stop reason."""

@@ -25,7 +25,7 @@ from tools.environment import child_environment
 from tools.frozen import frozen
 from tools.local import LocalFiles
 from tools.process import adopt_orphans, hide_memory
-from tools.sandbox import Fence, Layers, probe
+from tools.sandbox import Fence, Layers
 from tools.shell import CONFINED_SHELL, SHELL
 from tools.table import TOOLS
 
@@ -121,11 +121,13 @@ class SessionShell:
 
 
 @asynccontextmanager
-async def workshop(private: tuple[str, ...] = ()) -> AsyncGenerator[Workshop]:
-    """The workshop of this process, until the context ends; private is hidden from commands."""
+async def workshop(layers: Layers, private: tuple[str, ...]) -> AsyncGenerator[Workshop]:
+    """The workshop of this process, until the context ends.
+
+    layers is what can confine commands here, private what they must not read.
+    """
     hide_memory()
     adopt_orphans()
-    layers = await probe()
     files = LocalFiles()
 
     def shell(session: Session) -> SessionShell:

@@ -272,6 +272,7 @@ HELD = Hold("workspace-write", "full")
 PLANNING = Hold("read-only", "full")
 OPEN = Hold("workspace-write", "none", ("no namespaces",))
 FREE = Hold()
+LEAKY = Hold("workspace-write", "partial", ("a", "b"))
 WIDER = {"sandbox_permissions": "danger-full-access", "justification": "It fetches a package."}
 
 
@@ -289,7 +290,7 @@ async def confined(
     [
         (HELD, {}, Access("run", "make", held=True), None, None),
         (HELD, {"command": "ls"}, Access("run", "ls", harmless=True, held=True), None, None),
-        (Hold("workspace-write", "partial"), {}, Access("run", "make"), None, None),
+        (LEAKY, {}, Access("run", "make"), "In a sandbox with gaps: a; b.", None),
         (FREE, {}, Access("run", "make"), None, None),
         (OPEN, {}, Access("run", "make"), "Without a sandbox: it can do what you can do.", None),
         (HELD, WIDER, Access("run", "make", wider=True), "Outside the sandbox: it can do what you "

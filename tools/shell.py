@@ -149,10 +149,13 @@ def _not_wider(wanted: Reach | None, hold: Hold) -> str:
 def _shown(arguments: ShellArguments, hold: Hold) -> tuple[Text, ...] | None:
     """What a person is told who is asked: what for, and with which limits; None: what for."""
     wanted = _wanted(arguments)
-    if wanted is None and (hold.strength != "none" or hold.reach == "danger-full-access"):
+    if wanted is None and (hold.strength == "full" or hold.reach == "danger-full-access"):
         return None
+    limits = _SHOWN[wanted]
+    if wanted is None and hold.strength == "partial":
+        limits = f"In a sandbox with gaps: {'; '.join(hold.gaps)}."
     reason = arguments.justification if isinstance(arguments, ConfinedArguments) else None
-    return (Text(arguments.description), Text(_lines(*filter(None, (_SHOWN[wanted], reason)))))
+    return (Text(arguments.description), Text(_lines(*filter(None, (limits, reason)))))
 
 
 def _declined(wanted: Reach | None) -> str | None:
