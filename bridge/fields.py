@@ -140,5 +140,6 @@ Headers: TypeAlias = Annotated[dict[str, str], AfterValidator(_headers)]
 ExtraBody: TypeAlias = Annotated[dict[str, JsonValue], AfterValidator(_extra_body)]
 Omit: TypeAlias = Annotated[Texts, AfterValidator(_omit)]
 File: TypeAlias = Annotated[Text, AfterValidator(_absolute)]
+Folders: TypeAlias = Annotated[tuple[File, ...], Field(strict=False)]
 TextOfFile: TypeAlias = Annotated[Text, AfterValidator(_text_of)]
 """Written as a path; the value is what the file holds."""

@@ -27,6 +27,7 @@ from tests.fake_responses import FakeResponses
 from tests.laws import Message
 from tests.transcript import toml
 from tools.local import LocalFiles
+from tools.sandbox import Layers
 from tools.table import TOOLS
 
 NOTICES: Message = {"session": {"notices": {}}}
@@ -118,7 +119,7 @@ async def stage(
         Transport(None if wired else model.inner) as transport,
         anyio.create_task_group() as tasks,
     ):
-        bench = Workbench(TOOLS, LocalFiles(), SessionShell)
+        bench = Workbench(TOOLS, LocalFiles(), lambda session: SessionShell(session, Layers()))
         agent = Agent(
             connection=Connection(peer, cast("Any", _Stdout(written.send_nowait))),
             tasks=tasks,
