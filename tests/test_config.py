@@ -560,6 +560,6 @@ def test_defaults_shown_by_the_example_are_the_defaults() -> None:
     tables = (Config, Provider, Model, Sandbox)
     fields = {name: field for table in tables for name, field in table.model_fields.items()}
     shown = re.findall(r"^(\w+) = (\S+) +# default", text, re.MULTILINE)
-    assert len(shown) == 14
+    assert len(shown) == 11
     for name, value in shown:
         assert str(fields[name].default).lower() == value.strip('"'), name
