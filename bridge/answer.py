@@ -16,7 +16,7 @@ from bridge.core.effects import Call, Effect, FunctionCall, Restart, Say, Think,
 from bridge.core.records import Announced, Responded, Returned, SaidText
 from bridge.core.wire import JsonObject
 from bridge.session import Session
-from tools.base import Bound, Card, Place, Tool
+from tools.base import AnyTool, Bound, Card, Place
 
 _RESTART = "\n\nThe answer broke off and starts again:\n\n"
 _EARLY_PATH = re.compile(r'"file_path"\s*:\s*"((?:[^"\\]|\\.)*)"')
@@ -32,7 +32,7 @@ class Answer:
     """What the person has seen of one answer; owned by the turn that asked for it."""
 
     def __init__(
-        self, session: Session, editor: SessionEditor, tools: Mapping[str, Tool[Any]]
+        self, session: Session, editor: SessionEditor, tools: Mapping[str, AnyTool]
     ) -> None:
         self._session = session
         self._editor = editor

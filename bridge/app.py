@@ -8,6 +8,7 @@ import gc
 import os
 import signal
 from contextlib import AsyncExitStack
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -50,8 +51,9 @@ async def run(config: str | None, stdio: Stdio, received: bytes, hello: JsonObje
     answers = Answers()
     async with answers, anyio.create_task_group() as tasks:
 
-        def warm_up() -> None:
-            tasks.start_soon(answers.warm_up)
+        def warm_up(session: Session, editor: SessionEditor) -> None:
+            # While an answer streams, nothing heavy is loaded beside it.
+            tasks.start_soon(partial(answers.attend, at_once=not agent.prompts), session, editor)
 
         agent = Agent(
             connection=Connection(peer, stdio),
@@ -136,6 +138,11 @@ class Answers:
                 self._workshop = await self._opened.enter_async_context(module.workshop())
                 gc.freeze()
                 gc.enable()
+
+    async def attend(self, session: Session, editor: SessionEditor, *, at_once: bool) -> None:
+        """Prepare for the first prompt of a session, and keep its servers until it is closed."""
+        await self.warm_up()
+        await self._workshop.attend(session, editor, at_once=at_once)
 
     async def answer(self, session: Session, editor: SessionEditor, prompt: Prompt) -> str:
         """Run one prompt to its stop reason."""

@@ -155,6 +155,11 @@ def _missing(action: str) -> Reply:
     return Reply(f"Error: No goal is currently set; /goal {action} requires one. {USAGE}")
 
 
+def _mcp(session: Session, argument: str) -> Reply:
+    del argument
+    return Reply(session.remote.view())
+
+
 _CONTROLS: dict[str, Callable[[Session], Reply]] = {
     "clear": _clear_goal,
     "edit": _edit_without_text,
@@ -172,13 +177,16 @@ COMMANDS: dict[str, Command] = {
         "[<objective>|clear|edit <objective>|pause|resume]",
         _goal,
     ),
+    "mcp": Command("Show the MCP servers of this session, and what their tools cost", "", _mcp),
     "plan": Command("Enter or leave plan mode", "[off|message]", _plan),
 }
 
 
 def menu() -> list[dict[str, object]]:
     """All commands, as the editor lists them."""
-    return [
-        {"name": name, "description": command.description, "input": {"hint": command.hint}}
-        for name, command in sorted(COMMANDS.items())
-    ]
+    return [_entry(name, command) for name, command in sorted(COMMANDS.items())]
+
+
+def _entry(name: str, command: Command) -> dict[str, object]:
+    entry: dict[str, object] = {"name": name, "description": command.description}
+    return {**entry, "input": {"hint": command.hint}} if command.hint else entry

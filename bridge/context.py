@@ -64,7 +64,7 @@ def request_body(
         effort=session.effort if model is session.model else model.effort,
         instructions=instructions(session),
         input=input_items,
-        tools=bench.offered(strict=model.strict),
+        tools=[*bench.offered(strict=model.strict), *session.remote.offered],
         cache_key=session.id,
     )
 

@@ -10,9 +10,9 @@ import shutil
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import cast
+from typing import Protocol, cast
 
 import anyio
 
@@ -36,7 +36,7 @@ from bridge.core.records import (
     Told,
 )
 from bridge.store import Journal, timestamp
-from tools.base import Access
+from tools.base import Access, AnyTool
 from tools.seen import Seen
 
 
@@ -46,6 +46,52 @@ class Prompt:
 
     blocks: tuple[Item, ...]
     scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
+
+
+class Remote(Protocol):
+    """The MCP servers of a session, as far as its turns need them."""
+
+    @property
+    def tools(self) -> Mapping[str, AnyTool]:
+        """Their tools, by their names towards the model."""
+        ...
+
+    @property
+    def offered(self) -> Sequence[dict[str, object]]:
+        """The tools of the next request, as the API takes them."""
+        ...
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """What they were given and nobody else is to see."""
+        ...
+
+    async def join(self) -> None:
+        """Wait, within limits, for servers that are starting."""
+        ...
+
+    def view(self) -> str:
+        """How they are, for the user."""
+        ...
+
+    def close(self) -> None:
+        """End all of them, soon."""
+        ...
+
+
+class NoServers:
+    """The servers of a session that has none."""
+
+    tools: Mapping[str, AnyTool] = {}
+    offered: Sequence[dict[str, object]] = ()
+    secrets: tuple[str, ...] = ()
+
+    async def join(self) -> None: ...
+
+    def view(self) -> str:
+        return "There are no MCP servers in this session."
+
+    def close(self) -> None: ...
 
 
 class Session:
@@ -70,7 +116,8 @@ class Session:
         self.prompts: list[Prompt] = []
         self.turn = anyio.Lock()
         self.servers: tuple[McpServer, ...] = ()
-        """The editor's MCP servers: checked and kept, not started yet."""
+        """The editor's MCP servers, as it sent them."""
+        self.remote: Remote = NoServers()
         self.journal = journal
         self._prompts_made = 0
         self._responses_made = 0
@@ -158,6 +205,7 @@ class Session:
 
     def close(self) -> None:
         """Give everything free that outlives a prompt."""
+        self.remote.close()
         self.journal.close()
         if self._scratch is not None:
             shutil.rmtree(self._scratch, ignore_errors=True)

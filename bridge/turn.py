@@ -109,6 +109,7 @@ class Turn:
         """Requests and tool calls until the model has no more to call."""
         compaction = Compaction(self.session, self.editor, self.model, self.bench)
         while budget.take():
+            await self.session.remote.join()
             self._note_switch()
             if compaction.is_due:
                 with suppress(ModelError):  # shown; the request itself tells whether it fits
@@ -129,7 +130,7 @@ class Turn:
 
     async def _answer(self, compaction: Compaction) -> tuple[Answer, Finished]:
         """One request and its streamed answer, shown and recorded."""
-        answer = Answer(self.session, self.editor, self.bench.tools)
+        answer = Answer(self.session, self.editor, self.bench.tools_of(self.session))
         remedies = Remedies(self.session, compaction)
         attempts = [Response()]
         try:

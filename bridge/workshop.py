@@ -7,7 +7,11 @@ HTTP client and the tools take as long to load as everything before.
 import os
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
+from importlib import import_module
 
+from anyio.to_thread import run_sync
+
+from bridge import log
 from bridge.acp.editor import SessionEditor
 from bridge.calls import Workbench
 from bridge.config import Provider
@@ -15,8 +19,10 @@ from bridge.errors import Fault
 from bridge.responses.events import Event
 from bridge.responses.faults import Broken
 from bridge.responses.transport import Transport
+from bridge.servers import Connect, Load, Servers
 from bridge.session import Prompt, Session
 from bridge.turn import Turn
+from bridge.wanted import wanted
 from tools.base import Ended
 from tools.environment import child_environment
 from tools.frozen import frozen
@@ -52,10 +58,26 @@ class Workshop:
 
     models: Models
     bench: Workbench
+    load_client: Load
 
     async def answer(self, session: Session, editor: SessionEditor, prompt: Prompt) -> str:
         """Run one prompt to its stop reason."""
         return await Turn(session, editor, self.models, self.bench).run(prompt)
+
+    async def attend(self, session: Session, editor: SessionEditor, *, at_once: bool) -> None:
+        """Keep the session's MCP servers, until it is closed; without any it returns at once."""
+        servers = wanted(session, os.environ)
+        if not servers:
+            return
+
+        def tell(name: str, reason: str) -> None:
+            # The reason may be a server's own words, which are no matter for a log.
+            log.say("an MCP server cannot be used")
+            editor.notice("warning", f'MCP server "{name}" cannot be used: {reason}')
+
+        kept = Servers(servers, tell, can_ask=editor.can.form)
+        session.remote = kept
+        await kept.run(self.load_client, at_once=at_once)
 
 
 @frozen
@@ -75,7 +97,10 @@ class SessionShell:
         """Run one command; what it may see is settled now, since most calls run none."""
         config, scratch = self.session.config, self.session.scratch
         environment = child_environment(
-            os.environ, config.secrets(os.environ), config.key_variables(), scratch
+            os.environ,
+            (*config.secrets(os.environ), *self.session.remote.secrets),
+            config.key_variables(),
+            scratch,
         )
         kept = {name: os.environ[name] for name in config.sandbox.env_keep if name in os.environ}
         shell = LocalShell({**environment, **kept}, scratch)
@@ -89,4 +114,10 @@ async def workshop() -> AsyncGenerator[Workshop]:
     adopt_orphans()
     async with Transport() as transport:
         models = Models(transport, os.environ)
-        yield Workshop(models, Workbench(TOOLS, LocalFiles(), SessionShell))
+        yield Workshop(models, Workbench(TOOLS, LocalFiles(), SessionShell), load_client)
+
+
+async def load_client() -> Connect:
+    """The MCP client, which takes long to load and is needed by few sessions."""
+    module = await run_sync(import_module, "bridge.mcp", abandon_on_cancel=True)
+    return module.connect

@@ -38,6 +38,7 @@ USERS = {
     "httpx_sse": ["bridge.responses.transport"],
     "tenacity": ["bridge.responses.again"],
     "truststore": ["bridge.responses.transport"],
+    "httpx2": ["bridge.mcp"],
     "mcp": ["bridge.mcp"],
     "pathspec": ["tools.glob", "tools.grep", "tools.walk"],
     "tree_sitter": ["tools.shell_line"],

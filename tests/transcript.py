@@ -15,6 +15,7 @@ import re
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -32,7 +33,7 @@ from bridge.responses.events import Event, parse
 from bridge.responses.faults import Broken
 from bridge.session import Session
 from bridge.store import Store
-from bridge.workshop import Workshop
+from bridge.workshop import Workshop, load_client
 from tests.laws import Laws
 from tools.environment import child_environment
 from tools.local import LocalFiles
@@ -156,14 +157,18 @@ class Player:
         config = {**CONFIG, **setup.get("config", {})}
         file.write_text(toml(config), encoding="utf-8")
         connection = Connection(Peer(), cast("Any", FakeStdio(self._say)))
+        bench = Workbench(TOOLS, LocalFiles(), self._shell)
+        workshop = Workshop(cast("Any", model), bench, load_client)
         return Agent(
             connection=connection,
             tasks=tasks,
             load_config=lambda: load(str(file), setup.get("env", {})),
             environment=setup.get("env", {}),
             store=Store(self.folder / "state"),
-            answer=Workshop(cast("Any", model), Workbench(TOOLS, LocalFiles(), self._shell)).answer,
-            warm_up=lambda: None,
+            answer=workshop.answer,
+            warm_up=lambda session, editor: tasks.start_soon(
+                partial(workshop.attend, at_once=True), session, editor
+            ),
         )
 
     def _shell(self, session: Session) -> LocalShell:

@@ -1,11 +1,22 @@
 """A folder on disk with one session in it, whose model calls the file tools."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tools.base import Access, Change, Context, Ended, Files, NoAnswer, Prepared, Question, Result
+from tools.base import (
+    Access,
+    Change,
+    Context,
+    Ended,
+    Files,
+    Filled,
+    NoAnswer,
+    Prepared,
+    Question,
+    Result,
+)
 from tools.edit import EDIT
 from tools.local import LocalFiles
 from tools.read import READ
@@ -23,6 +34,9 @@ class Nobody:
 
     async def ask(self, title: str, message: str, questions: tuple[Question, ...]) -> NoAnswer:
         return NoAnswer("nobody is there")
+
+    async def fill(self, message: str, form: Mapping[str, object]) -> Filled:
+        return Filled("cancel")
 
     async def run(
         self,

@@ -56,7 +56,15 @@ class Change:
     form: Literal["change"] = "change"
 
 
-Shown: TypeAlias = Text | Console | Change
+@frozen
+class Attached:
+    """A picture, sound, link or file, in the form that MCP and the editor's protocol share."""
+
+    block: Mapping[str, object]
+    form: Literal["attached"] = "attached"
+
+
+Shown: TypeAlias = Text | Console | Change | Attached
 
 
 @frozen
@@ -110,9 +118,10 @@ class Result:
 class Access:
     """What a call would touch: the facts a policy judges by."""
 
-    action: Literal["none", "read", "edit", "run"]
+    action: Literal["none", "read", "edit", "run", "call"]
+    """call: a tool of another program, which may do anything."""
     subject: str = ""
-    """The resolved absolute path, or the command: what a lasting permission is about."""
+    """The resolved absolute path, the command or the tool: what a lasting permission is about."""
     outside: bool = False
     """The path, or the command's working directory, lies outside the roots."""
     secret: bool = False
@@ -120,7 +129,7 @@ class Access:
     protected: bool = False
     """Editing it could make other programs run code: .git, editor settings, our own config."""
     harmless: bool = False
-    """A command that is proven to only read."""
+    """A command that is proven to only read, or a tool that the user trusts to."""
 
 
 @frozen
@@ -131,6 +140,8 @@ class Prepared:
     run: Callable[[], Awaitable[Result]]
     shown: tuple[Shown, ...] | None = None
     """For the person who is asked: the whole change. None: the card says enough."""
+    live: bool = False
+    """What it puts out is shown while it runs, as that of a command is."""
 
 
 @frozen
@@ -178,6 +189,14 @@ class NoAnswer:
     text: str
 
 
+@frozen
+class Filled:
+    """What became of a form; content only where it was accepted."""
+
+    action: Literal["accept", "decline", "cancel"]
+    content: Mapping[str, object] | None = None
+
+
 class Person(Protocol):
     """The person in front of the editor, asked on behalf of one call."""
 
@@ -189,6 +208,10 @@ class Person(Protocol):
         self, title: str, message: str, questions: tuple[Question, ...]
     ) -> Answers | NoAnswer:
         """Put questions and wait for the person, for as long as it takes."""
+        ...
+
+    async def fill(self, message: str, form: Mapping[str, object]) -> Filled:
+        """Show a form, given as JSON schema, and wait for the person, for as long as it takes."""
         ...
 
 
@@ -317,6 +340,18 @@ class Bound:
 
     card: Card
     prepare: Callable[[Context], Awaitable[Prepared | Result]]
+
+
+class AnyTool(Protocol):
+    """What a call needs of a tool, be it ours or another program's."""
+
+    @property
+    def mutates(self) -> bool: ...
+    @property
+    def parallel(self) -> bool: ...
+    def bind(self, arguments: Mapping[str, object], cwd: str) -> Bound | Result:
+        """The call with these arguments, or a Result that says what is wrong with them."""
+        ...
 
 
 @frozen

@@ -60,8 +60,8 @@ class Agent:
     store: Store
     answer: Callable[[Session, SessionEditor, Prompt], Awaitable[str]]
     """Runs one prompt to its stop reason."""
-    warm_up: Callable[[], None]
-    """Called when a session is there: what the first prompt needs may be loaded now."""
+    warm_up: Callable[[Session, SessionEditor], None]
+    """Called when a session is there: what its first prompt needs may be loaded now."""
     can: Capabilities = field(default_factory=Capabilities)
     sessions: dict[str, Session] = field(default_factory=dict[str, Session])
     prompts: dict[RequestId, Prompt] = field(default_factory=dict[RequestId, Prompt])
@@ -185,13 +185,14 @@ def _new(agent: Agent, params: schema.NewSessionParams) -> Answered:
         permission=config.permission,
     )
     session = Session(config, opened, agent.store.create(opened))
-    _keep_servers(session, params.mcp_servers)
+    session.servers = tuple(params.mcp_servers)
     agent.sessions[session.id] = session
 
     def after() -> None:
         if session.id in agent.sessions:
-            agent.editor(session).update(updates.commands(commands.menu()))
-        agent.warm_up()
+            editor = agent.editor(session)
+            editor.update(updates.commands(commands.menu()))
+            agent.warm_up(session, editor)
 
     return Answered({"sessionId": session.id, **_state(session)}, after)
 
@@ -212,7 +213,7 @@ def _load(agent: Agent, params: schema.LoadSessionParams) -> Answered:
             f"session cwd mismatch: persisted {getattr(opened, 'cwd', None)}, requested {cwd}",
         )
     session = Session(config, opened, journal)
-    _keep_servers(session, params.mcp_servers)
+    session.servers = tuple(params.mcp_servers)
     session.restore(records)
     agent.sessions[session.id] = session
     editor = agent.editor(session)
@@ -226,7 +227,7 @@ def _load(agent: Agent, params: schema.LoadSessionParams) -> Answered:
         used = [one.used for one in records if isinstance(one, Responded) and one.used is not None]
         if used and session.model.context_window is not None:
             editor.update(updates.usage(used[-1], session.model.context_window))
-        agent.warm_up()
+        agent.warm_up(session, editor)
 
     return Answered(_state(session), after)
 
@@ -274,12 +275,6 @@ def _workspace(params: schema.NewSessionParams | schema.LoadSessionParams) -> st
             INVALID_PARAMS, "cwd: there is no such folder on this machine; open an existing one"
         )
     return os.path.normpath(params.cwd)
-
-
-def _keep_servers(session: Session, servers: list[schema.McpServer]) -> None:
-    session.servers = tuple(servers)
-    if servers:
-        log.say(f"{len(servers)} MCP servers of the editor kept, not started: not supported yet")
 
 
 # -- prompts -------------------------------------------------------------------------------------
