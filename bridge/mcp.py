@@ -187,11 +187,11 @@ async def _program(reach: Program, events: Events) -> AsyncGenerator[Streams]:
     into, incoming = anyio.create_memory_object_stream[Incoming](0)
     outgoing, out_of = anyio.create_memory_object_stream[SessionMessage](0)
     async with (
-        service(Launch(argv, reach.environment, reach.cwd)) as running,
         into,
         incoming,
         outgoing,
         out_of,
+        service(Launch(argv, reach.environment, reach.cwd)) as running,
         anyio.create_task_group() as tasks,
     ):
         tasks.start_soon(_listen, running, into, events)
@@ -207,6 +207,7 @@ async def _listen(running: Service, into: MemoryObjectSendStream[Incoming], even
                 with suppress(ValidationError):
                     message = types.jsonrpc_message_adapter.validate_json(line, by_name=False)
                     await into.send(SessionMessage(message))
+            # Told before those who wait for an answer are, so that they can say why none came.
             events.gone(await running.last_words())
 
 

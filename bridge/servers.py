@@ -126,7 +126,7 @@ class Server:
             if self._scope.cancelled_caught and self.state == "starting" and not self._over:
                 self._fail(f"it was not ready after {self.wanted.start_timeout:g} s")
         except ServerFault as fault:
-            if not self._over:
+            if not self._over and self.state != "failed":
                 self._fail(str(fault))
         finally:
             self._line = None
@@ -136,7 +136,12 @@ class Server:
         """Make one call; ServerFault where it cannot be made."""
         if self._line is None:
             raise ServerFault(self.reason or "it is not connected")
-        return await self._line.call(tool, arguments, asked)
+        try:
+            return await self._line.call(tool, arguments, asked)
+        except ServerFault:
+            if self.state == "failed":
+                raise ServerFault(self.reason) from None
+            raise
 
     async def _converse(self, connect: Connect) -> None:
         reach = self.wanted.reach
