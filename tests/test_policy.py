@@ -28,6 +28,8 @@ EDIT_SECRET = Access("edit", "/w/.env", secret=True)
 SHELL = Access("run", "make")
 LOOK = Access("run", "ls", harmless=True)
 LOOK_OUTSIDE = Access("run", "ls", harmless=True, outside=True)
+CALL = Access("call", "s: drop 12")
+LOOKUP = Access("call", "s: find 34", harmless=True)
 NOTHING = Access("none")
 
 TABLE: list[tuple[Access, tuple[Verdict, Verdict, Verdict, Verdict, Verdict]]] = [
@@ -43,6 +45,8 @@ TABLE: list[tuple[Access, tuple[Verdict, Verdict, Verdict, Verdict, Verdict]]] =
     (SHELL, (ASK, ASK, ASK, ASK, RUN)),
     (LOOK, (RUN, RUN, ASK, ASK, RUN)),
     (LOOK_OUTSIDE, (ASK, ASK, ASK, ASK, RUN)),
+    (CALL, (REFUSE, REFUSE, ASK, ASK, RUN)),
+    (LOOKUP, (RUN, RUN, RUN, RUN, RUN)),
 ]
 COLUMNS: tuple[tuple[Mode, Preset], ...] = (
     ("plan", "workspace-write"),
@@ -75,6 +79,7 @@ def test_plan_mode_refuses_what_changes_things_before_it_looks() -> None:
         ("default", SHELL, Grant("run", "make")),
         ("default", NOTHING, None),
         ("plan", SHELL, None),
+        ("default", CALL, Grant("call", "s: drop 12")),
     ],
 )
 def test_a_lasting_permission_is_as_wide_as_its_label(
@@ -96,6 +101,8 @@ def test_a_lasting_permission_is_as_wide_as_its_label(
         (Grant("edit", ""), SHELL, False),
         (Grant("run", "make"), SHELL, True),
         (Grant("run", "make "), SHELL, False),
+        (Grant("call", "s: drop 12"), CALL, True),
+        (Grant("call", "s: drop 11"), CALL, False),
         (Grant("read", "/etc/a"), READ_OUTSIDE, True),
         (Grant("read", "/etc/a"), READ_SECRET, False),
     ],

@@ -130,8 +130,8 @@ def _start(launch: Launch, mark: str) -> "subprocess.Popen[bytes]":
 
 async def _dismiss(leader: "subprocess.Popen[bytes]") -> None:
     """Let it leave by itself, or ask it to."""
-    if leader.stdin is not None:
-        leader.stdin.close()
+    for pipe in filter(None, (leader.stdin,)):
+        pipe.close()
     with anyio.move_on_after(_FAREWELL) as patience:
         await exit_of(leader)
     if patience.cancelled_caught:
