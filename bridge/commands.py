@@ -156,8 +156,7 @@ def _missing(action: str) -> Reply:
 
 
 def _mcp(session: Session, argument: str) -> Reply:
-    del argument
-    return Reply(session.remote.view())
+    return Reply(session.remote.view(argument))
 
 
 _CONTROLS: dict[str, Callable[[Session], Reply]] = {
@@ -177,16 +176,14 @@ COMMANDS: dict[str, Command] = {
         "[<objective>|clear|edit <objective>|pause|resume]",
         _goal,
     ),
-    "mcp": Command("Show the MCP servers of this session, and what their tools cost", "", _mcp),
+    "mcp": Command("Show the MCP servers, and what their tools cost", "[server]", _mcp),
     "plan": Command("Enter or leave plan mode", "[off|message]", _plan),
 }
 
 
 def menu() -> list[dict[str, object]]:
     """All commands, as the editor lists them."""
-    return [_entry(name, command) for name, command in sorted(COMMANDS.items())]
-
-
-def _entry(name: str, command: Command) -> dict[str, object]:
-    entry: dict[str, object] = {"name": name, "description": command.description}
-    return {**entry, "input": {"hint": command.hint}} if command.hint else entry
+    return [
+        {"name": name, "description": command.description, "input": {"hint": command.hint}}
+        for name, command in sorted(COMMANDS.items())
+    ]

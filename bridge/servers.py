@@ -241,9 +241,15 @@ class Servers:
         self._wanted_now.set()
         self._closed.set()
 
-    def view(self) -> str:
-        """How they are, for the user."""
-        return "\n".join(["MCP servers:", *map(_line, self._servers)])
+    def view(self, server: str = "") -> str:
+        """How they are, for the user; or how the named one is, and which tools it has."""
+        if not server:
+            return "\n".join(["MCP servers:", *map(_line, self._servers)])
+        for one in self._servers:
+            if one.name == server:
+                return "\n".join([_line(one), *(f"  - {offer['name']}" for offer in one.offers)])
+        known = ", ".join(one.name for one in self._servers)
+        return f"Error: there is no MCP server {server}; there are: {known}"
 
     async def _live(self, server: Server, connect: Connect) -> None:
         await server.live(connect)
@@ -257,7 +263,11 @@ def _line(server: Server) -> str:
             how = "starting"
         case "ready":
             tokens = sum(window.tokens(offer) for offer in server.offers)
-            how = f"ready, {len(server.offers)} tools, about {tokens} tokens in every request"
+            how = f"ready, {_count(server.offers)}, about {tokens} tokens in every request"
         case "failed":
             how = f"failed: {server.reason}"
     return f"- {server.name} ({server.wanted.origin}): {how}"
+
+
+def _count(offers: Sequence[object]) -> str:
+    return "1 tool" if len(offers) == 1 else f"{len(offers)} tools"

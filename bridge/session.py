@@ -70,8 +70,8 @@ class Remote(Protocol):
         """Wait, within limits, for servers that are starting."""
         ...
 
-    def view(self) -> str:
-        """How they are, for the user."""
+    def view(self, server: str) -> str:
+        """How they are, for the user; or how the named one is, and which tools it has."""
         ...
 
     def close(self) -> None:
@@ -88,7 +88,8 @@ class NoServers:
 
     async def join(self) -> None: ...
 
-    def view(self) -> str:
+    def view(self, server: str) -> str:
+        del server
         return "There are no MCP servers in this session."
 
     def close(self) -> None: ...

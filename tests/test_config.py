@@ -194,8 +194,8 @@ TWO = PROVIDER + MODEL
          "that runs already"),
         (TWO + "[mcp.s]\ncommand = 'c'\nurl = 'https://h'\n", ":5: mcp.s needs one of command, a "
          "program to start, and url, a server that runs already"),
-        (TWO + "[mcp.s]\nurl = 'http://h.example/mcp'\n", ":6: mcp.s.url must use https; only local "
-         "and private hosts may be reached by http"),
+        (TWO + "[mcp.s]\nurl = 'http://h.example/mcp'\n", ":6: mcp.s.url must use https; only "
+         "local and private hosts may be reached by http"),
         (TWO + "[mcp.s]\nurl = 'https://h/mcp'\napi_key_env = 'A'\napi_key_file = 'b'\n",
          ":8: mcp.s.api_key_file and api_key_env name two sources of one key; keep one of them"),
         (TWO + "[mcp.s]\ncommand = ''\n", ":6: mcp.s.command must not be empty"),

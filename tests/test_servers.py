@@ -287,6 +287,9 @@ async def test_other_tools_are_offered_from_the_next_request_on() -> None:
         await shown.servers.join()
         assert shown.offered == ["mcp__s__drop", "mcp__s__more"]
         assert "ready, 2 tools, about " in shown.servers.view()
+        _, *tools = shown.servers.view("s").splitlines()
+        assert tools == ["  - mcp__s__drop", "  - mcp__s__more"]
+        assert shown.servers.view("x") == "Error: there is no MCP server x; there are: s"
 
 
 async def test_a_server_that_cannot_say_what_changed_is_given_up() -> None:

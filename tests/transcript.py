@@ -1,12 +1,13 @@
 """Whole conversations, played through the agent without a process, a socket or a model.
 
 A transcript is one JSON object per line; `who` says whose it is:
-  setup    config, files, env: the ground it plays on (first line)
+  setup    config, files, env, mcp: the ground it plays on (first line)
   editor   a message to the agent
   model    a piece of the model's answer: thought, text, call, event, error, or end
   agent    a line the agent must send now
   ask      a request body the agent must send to the model now (only the keys given count)
   file     what a file must hold now
+In mcp stand the servers that can be reached, by command: their tools, and what each answers.
 "<any>" matches anything; <cwd> is the workspace, <session> the session, <now> any time.
 """
 
@@ -27,15 +28,20 @@ from bridge.acp.methods import Agent, take
 from bridge.acp.peer import Peer
 from bridge.calls import Workbench
 from bridge.config import Provider, load
+from bridge.core.remote import RemoteTool
+from bridge.core.remote_content import Output
 from bridge.core.wire import dump
 from bridge.errors import Fault, ModelError, model_error
 from bridge.responses.events import Event, parse
 from bridge.responses.faults import Broken
+from bridge.servers import Asked, Connect, Events, ServerFault
 from bridge.session import Session
 from bridge.store import Store
-from bridge.workshop import Workshop, load_client
+from bridge.wanted import Address, Program
+from bridge.workshop import Workshop
 from tests.laws import Laws
 from tools.environment import child_environment
+from tools.frozen import frozen
 from tools.local import LocalFiles
 from tools.process import LocalShell
 from tools.table import TOOLS
@@ -111,6 +117,20 @@ class FakeModel:
             yield batches()
 
 
+@frozen
+class FakeServer:
+    """An MCP server that answers as the transcript says."""
+
+    script: Line
+
+    async def tools(self) -> tuple[RemoteTool, ...]:
+        return tuple(RemoteTool(**tool) for tool in self.script["tools"])
+
+    async def call(self, name: str, arguments: Mapping[str, object], asked: Asked) -> Output:
+        answer = self.script["answers"][name]
+        return Output(**{**answer, "blocks": tuple(answer.get("blocks", ()))})
+
+
 @dataclass(eq=False, slots=True)
 class Player:
     """One transcript at play."""
@@ -158,6 +178,17 @@ class Player:
         file.write_text(toml(config), encoding="utf-8")
         connection = Connection(Peer(), cast("Any", FakeStdio(self._say)))
         bench = Workbench(TOOLS, LocalFiles(), self._shell)
+
+        @asynccontextmanager
+        async def connect(reach: Program | Address, events: Events) -> AsyncGenerator[FakeServer]:
+            command = reach.argv[0] if isinstance(reach, Program) else reach.url
+            if command not in setup["mcp"]:
+                raise ServerFault("No such file or directory")
+            yield FakeServer(setup["mcp"][command])
+
+        async def load_client() -> Connect:
+            return connect
+
         workshop = Workshop(cast("Any", model), bench, load_client)
         return Agent(
             connection=connection,
