@@ -68,37 +68,38 @@ FAULTS = (
 @asynccontextmanager
 async def connect(reach: Program | Address, events: Events) -> AsyncGenerator[Line]:
     """A server, connected for as long as the context is open; ServerFault if that fails."""
+    heard = _Heard(events)
     try:
         async with AsyncExitStack() as stack:
-            calls: list[_Call] = []
             try:
-                client = await stack.enter_async_context(_client(reach, events, calls, "legacy"))
+                client = await stack.enter_async_context(_client(reach, heard, "legacy"))
             except (MCPError, ExceptionGroup) as error:
                 if not any(_refuses_handshake(one) for one in _leaves(error)):
                     raise
-                client = await stack.enter_async_context(_client(reach, events, calls, "auto"))
-            yield Connection(client, calls)
+                heard.refusals.clear()
+                client = await stack.enter_async_context(_client(reach, heard, "auto"))
+            yield Connection(client, heard)
     except FAULTS as error:
-        raise ServerFault(_reason(error)) from None
+        raise ServerFault(heard.reason(error)) from None
     except ExceptionGroup as group:
         leaves = list(_leaves(group))
         if not all(isinstance(one, (*FAULTS, ServerFault)) for one in leaves):
             raise
-        raise ServerFault(_reason(leaves[0])) from None
+        raise ServerFault(heard.reason(leaves[0])) from None
 
 
 class Connection:
     """A connected server."""
 
-    def __init__(self, client: Client, calls: "list[_Call]") -> None:
+    def __init__(self, client: Client, heard: "_Heard") -> None:
         self._client = client
-        self._calls = calls
+        self._heard = heard
 
     async def tools(self) -> tuple[RemoteTool, ...]:
         """All tools there are now."""
         found: list[types.Tool] = []
         cursor: str | None = None
-        with _translated():
+        with self._heard.faults():
             for _ in range(_MOST_PAGES):
                 page = await self._client.list_tools(cursor=cursor)
                 found += page.tools
@@ -110,20 +111,63 @@ class Connection:
     async def call(self, name: str, arguments: Mapping[str, object], asked: Asked) -> Output:
         """Make one call and wait for its answer; a cancelled call is cancelled there as well."""
         call = _Call(asked)
-        self._calls.append(call)
+        self._heard.calls.append(call)
         try:
-            with _translated():
+            with self._heard.faults():
                 result = await self._client.call_tool(
                     name, dict(arguments), progress_callback=call.progress
                 )
         finally:
-            self._calls.remove(call)
+            self._heard.calls.remove(call)
             call.give_up_forms()
         blocks = tuple(
             block.model_dump(by_alias=True, mode="json", exclude_none=True)
             for block in result.content
         )
         return Output(blocks, result.structured_content, failed=bool(result.is_error))
+
+
+class _Heard:
+    """What comes from one server beside the answers to requests."""
+
+    def __init__(self, events: Events) -> None:
+        self.events = events
+        self.calls: list[_Call] = []
+        """Those that wait for their answers."""
+        self.refusals: list[str] = []
+        """What a URL answered in the place of a message: the client says only that it did."""
+
+    async def message(self, message: object) -> None:
+        """Heed a notification."""
+        if isinstance(message, types.ToolListChangedNotification):
+            self.events.changed()
+
+    async def elicit(
+        self, context: ClientRequestContext, params: types.ElicitRequestParams
+    ) -> types.ElicitResult:
+        """Put a question of the server's to who called it last."""
+        del context
+        if not self.calls or not isinstance(params, types.ElicitRequestFormParams):
+            return types.ElicitResult(action="decline")
+        return await self.calls[-1].fill(params.message, params.requested_schema)
+
+    async def response(self, response: httpx2.Response) -> None:
+        """Note a refusal of a message; a server need not have the stream that GET asks for."""
+        if response.request.method == "POST" and response.is_error:
+            self.refusals.append(f"it answered {response.status_code} {response.reason_phrase}")
+
+    @contextmanager
+    def faults(self) -> Generator[None]:
+        """Turn what a request raises into a ServerFault."""
+        self.refusals.clear()
+        try:
+            yield
+        except FAULTS as error:
+            raise ServerFault(self.reason(error)) from None
+
+    def reason(self, error: BaseException) -> str:
+        """What went wrong, as the end of a sentence."""
+        return self.refusals[-1] if self.refusals else _reason(error)
 
 
 class _Call:
@@ -154,28 +198,20 @@ class _Call:
 
 
 def _client(
-    reach: Program | Address, events: Events, calls: list[_Call], mode: str
+    reach: Program | Address, heard: _Heard, mode: str
 ) -> AbstractAsyncContextManager[Client]:
-    async def hear(message: object) -> None:
-        if isinstance(message, types.ToolListChangedNotification):
-            events.changed()
-
-    async def elicit(
-        context: ClientRequestContext, params: types.ElicitRequestParams
-    ) -> types.ElicitResult:
-        del context
-        if not calls or not isinstance(params, types.ElicitRequestFormParams):
-            return types.ElicitResult(action="decline")
-        return await calls[-1].fill(params.message, params.requested_schema)
-
-    transport = _program(reach, events) if isinstance(reach, Program) else _address(reach)
+    transport: AbstractAsyncContextManager[Any]
+    if isinstance(reach, Program):
+        transport = _program(reach, heard.events)
+    else:
+        transport = _address(reach, heard)
     return Client(
         transport,
         mode=mode,
         cache=None,
-        message_handler=hear,
+        message_handler=heard.message,
         # Whoever cannot be asked is not advertised as somebody who can.
-        elicitation_callback=elicit if events.can_ask else None,
+        elicitation_callback=heard.elicit if heard.events.can_ask else None,
         client_info=types.Implementation(name="responses-acp", version=__version__),
     )
 
@@ -195,7 +231,7 @@ async def _program(reach: Program, events: Events) -> AsyncGenerator[Streams]:
         anyio.create_task_group() as tasks,
     ):
         tasks.start_soon(_listen, running, into, events)
-        tasks.start_soon(_speak, running, out_of, into)
+        tasks.start_soon(_speak, running, out_of, into, events)
         yield incoming, outgoing
         tasks.cancel_scope.cancel()
 
@@ -215,24 +251,27 @@ async def _speak(
     running: Service,
     out_of: MemoryObjectReceiveStream[SessionMessage],
     into: MemoryObjectSendStream[Incoming],
+    events: Events,
 ) -> None:
     async for message in out_of:
         line = message.message.model_dump_json(by_alias=True, exclude_unset=True)
         try:
             await running.send(line.encode())
         except OSError:
+            events.gone(await running.last_words())
             into.close()  # whoever waits for an answer is told that none will come
             return
 
 
 @asynccontextmanager
-async def _address(reach: Address) -> AsyncGenerator[Any]:
+async def _address(reach: Address, heard: _Heard) -> AsyncGenerator[Any]:
     """A URL as streams of messages; what is silent there is ended by whoever waits for it."""
-    times = httpx2.Timeout(_CONNECT_SECONDS, read=None)
-    async with (
-        httpx2.AsyncClient(headers=dict(reach.headers), timeout=times) as http,
-        streamable_http_client(reach.url, http_client=http) as streams,
-    ):
+    http = httpx2.AsyncClient(
+        headers=dict(reach.headers),
+        timeout=httpx2.Timeout(_CONNECT_SECONDS, read=None),
+        event_hooks={"response": [heard.response]},
+    )
+    async with http, streamable_http_client(reach.url, http_client=http) as streams:
         yield streams
 
 
@@ -244,15 +283,6 @@ def _tool(tool: types.Tool) -> RemoteTool:
         tool.input_schema,
         read_only=hints is not None and bool(hints.read_only_hint),
     )
-
-
-@contextmanager
-def _translated() -> Generator[None]:
-    """Turns what a request raises into a ServerFault."""
-    try:
-        yield
-    except FAULTS as error:
-        raise ServerFault(_reason(error)) from None
 
 
 def _refuses_handshake(error: BaseException) -> bool:
@@ -271,8 +301,8 @@ def _leaves(error: BaseException) -> Iterator[BaseException]:
 def _reason(error: BaseException) -> str:
     """What went wrong, as the end of a sentence."""
     match error:
-        case MCPError(message=message):
-            text = message
+        case MCPError(message=text):
+            pass
         case OSError(strerror=str(text)):
             pass
         case httpx2.HTTPError():

@@ -128,7 +128,7 @@ class FakeServer:
 
     async def call(self, name: str, arguments: Mapping[str, object], asked: Asked) -> Output:
         answer = self.script["answers"][name]
-        return Output(**{**answer, "blocks": tuple(answer.get("blocks", ()))})
+        return Output(tuple(answer["blocks"]), failed=answer.get("failed", False))
 
 
 @dataclass(eq=False, slots=True)
