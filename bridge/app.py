@@ -8,7 +8,6 @@ import gc
 import os
 import signal
 from contextlib import AsyncExitStack
-from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -50,11 +49,6 @@ async def run(config: str | None, stdio: Stdio, received: bytes, hello: JsonObje
     peer = Peer(initialized=hello is not None)
     answers = Answers()
     async with answers, anyio.create_task_group() as tasks:
-
-        def warm_up(session: Session, editor: SessionEditor) -> None:
-            # While an answer streams, nothing heavy is loaded beside it.
-            tasks.start_soon(partial(answers.attend, at_once=not agent.prompts), session, editor)
-
         agent = Agent(
             connection=Connection(peer, stdio),
             tasks=tasks,
@@ -62,7 +56,7 @@ async def run(config: str | None, stdio: Stdio, received: bytes, hello: JsonObje
             environment=os.environ,
             store=Store(None if folder is None else folder / "sessions"),
             answer=answers.answer,
-            warm_up=warm_up,
+            attend=answers.attend,
         )
         if hello is not None:
             agent.can = handshake.client_capabilities(hello)
@@ -139,10 +133,10 @@ class Answers:
                 gc.freeze()
                 gc.enable()
 
-    async def attend(self, session: Session, editor: SessionEditor, *, at_once: bool) -> None:
+    async def attend(self, session: Session, editor: SessionEditor, at_once: bool) -> None:  # noqa: FBT001 (the port has it so)
         """Prepare for the first prompt of a session, and keep its servers until it is closed."""
         await self.warm_up()
-        await self._workshop.attend(session, editor, at_once=at_once)
+        await self._workshop.attend(session, editor, at_once)
 
     async def answer(self, session: Session, editor: SessionEditor, prompt: Prompt) -> str:
         """Run one prompt to its stop reason."""

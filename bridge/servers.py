@@ -212,8 +212,10 @@ class Servers:
         """Start them, now or when they are first waited for; returns when all have ended."""
         if not at_once:
             await self._wanted_now.wait()
-        connect = None if self._closed.is_set() else await load()
-        self._loaded.set()
+        try:
+            connect = None if self._closed.is_set() else await load()
+        finally:
+            self._loaded.set()
         if connect is None:
             return
         async with anyio.create_task_group() as tasks:

@@ -64,7 +64,7 @@ class Workshop:
         """Run one prompt to its stop reason."""
         return await Turn(session, editor, self.models, self.bench).run(prompt)
 
-    async def attend(self, session: Session, editor: SessionEditor, *, at_once: bool) -> None:
+    async def attend(self, session: Session, editor: SessionEditor, at_once: bool) -> None:  # noqa: FBT001 (the port has it so)
         """Keep the session's MCP servers, until it is closed; without any it returns at once."""
         servers = wanted(session, os.environ)
         if not servers:

@@ -439,3 +439,15 @@ async def test_a_card_says_whose_tool_it_is_and_what_is_trusted(
         bound = one.bind({}, "/w")
         assert isinstance(bound, Bound)
         assert (bound.card.title, bound.card.kind) == (f"s: {tool.name}", kind)
+
+
+async def test_a_client_that_cannot_be_loaded_costs_no_request_more_than_its_wait() -> None:
+    async def load() -> Connect:
+        raise ImportError
+
+    servers = Servers([wanted("s", wait=0.01)], lambda name, reason: None, can_ask=False)
+    with anyio.fail_after(5), pytest.raises(ImportError):
+        await servers.run(load, at_once=True)
+    with anyio.fail_after(5):
+        await servers.join()
+    assert list(servers.offered) == []

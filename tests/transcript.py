@@ -16,7 +16,6 @@ import re
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -182,7 +181,7 @@ class Player:
         @asynccontextmanager
         async def connect(reach: Program | Address, events: Events) -> AsyncGenerator[FakeServer]:
             command = reach.argv[0] if isinstance(reach, Program) else reach.url
-            if command not in setup["mcp"]:
+            if command not in setup.get("mcp", {}):
                 raise ServerFault("No such file or directory")
             yield FakeServer(setup["mcp"][command])
 
@@ -197,9 +196,7 @@ class Player:
             environment=setup.get("env", {}),
             store=Store(self.folder / "state"),
             answer=workshop.answer,
-            warm_up=lambda session, editor: tasks.start_soon(
-                partial(workshop.attend, at_once=True), session, editor
-            ),
+            attend=workshop.attend,
         )
 
     def _shell(self, session: Session) -> LocalShell:

@@ -60,8 +60,11 @@ class Agent:
     store: Store
     answer: Callable[[Session, SessionEditor, Prompt], Awaitable[str]]
     """Runs one prompt to its stop reason."""
-    warm_up: Callable[[Session, SessionEditor], None]
-    """Called when a session is there: what its first prompt needs may be loaded now."""
+    attend: Callable[[Session, SessionEditor, bool], Awaitable[None]]
+    """Runs beside a session from its start: loads what its first prompt needs, keeps its servers.
+
+    The truth value says whether it may begin with heavy work at once.
+    """
     can: Capabilities = field(default_factory=Capabilities)
     sessions: dict[str, Session] = field(default_factory=dict[str, Session])
     prompts: dict[RequestId, Prompt] = field(default_factory=dict[RequestId, Prompt])
@@ -192,7 +195,7 @@ def _new(agent: Agent, params: schema.NewSessionParams) -> Answered:
         if session.id in agent.sessions:
             editor = agent.editor(session)
             editor.update(updates.commands(commands.menu()))
-            agent.warm_up(session, editor)
+            agent.tasks.start_soon(_attend, agent, session, editor)
 
     return Answered({"sessionId": session.id, **_state(session)}, after)
 
@@ -227,9 +230,17 @@ def _load(agent: Agent, params: schema.LoadSessionParams) -> Answered:
         used = [one.used for one in records if isinstance(one, Responded) and one.used is not None]
         if used and session.model.context_window is not None:
             editor.update(updates.usage(used[-1], session.model.context_window))
-        agent.warm_up(session, editor)
+        agent.tasks.start_soon(_attend, agent, session, editor)
 
     return Answered(_state(session), after)
+
+
+async def _attend(agent: Agent, session: Session, editor: SessionEditor) -> None:
+    try:
+        # While an answer streams, nothing heavy is loaded beside it.
+        await agent.attend(session, editor, not agent.prompts)
+    except Exception as error:  # noqa: BLE001 (the seam: a fault of ours ends what it is in)
+        log.fault(error, "session/new")
 
 
 def _list(agent: Agent, params: schema.ListSessionsParams) -> Answered:
