@@ -30,7 +30,7 @@ from bridge.core.records import Announced, Cost, Hosted, Responded, Returned, Sa
 from bridge.core.wire import JsonObject
 from bridge.errors import BridgeError
 from bridge.session import Session
-from tools.base import Bound, Card, Place, Text, Tool
+from tools.base import AnyTool, Bound, Card, Place, Text
 
 _RESTART = "\n\nThe answer broke off and starts again:\n\n"
 _NOT_TOLD = "Error: the answer ended before the provider told what came of this call"
@@ -47,7 +47,7 @@ class Answer:
     """What the person has seen of one answer; owned by the turn that asked for it."""
 
     def __init__(
-        self, session: Session, editor: SessionEditor, tools: Mapping[str, Tool[Any]]
+        self, session: Session, editor: SessionEditor, tools: Mapping[str, AnyTool]
     ) -> None:
         self._session = session
         self._editor = editor

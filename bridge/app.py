@@ -50,10 +50,6 @@ async def run(config: str | None, stdio: Stdio, received: bytes, hello: JsonObje
     peer = Peer(initialized=hello is not None)
     answers = Answers(_private(folder, config))
     async with answers, anyio.create_task_group() as tasks:
-
-        def warm_up() -> None:
-            tasks.start_soon(answers.warm_up)
-
         agent = Agent(
             connection=Connection(peer, stdio),
             tasks=tasks,
@@ -61,7 +57,7 @@ async def run(config: str | None, stdio: Stdio, received: bytes, hello: JsonObje
             environment=os.environ,
             store=Store(None if folder is None else folder / "sessions"),
             answer=answers.answer,
-            warm_up=warm_up,
+            attend=answers.attend,
         )
         if hello is not None:
             agent.can = handshake.client_capabilities(hello)
@@ -139,6 +135,11 @@ class Answers:
                 self._workshop = await self._opened.enter_async_context(opening)
                 gc.freeze()
                 gc.enable()
+
+    async def attend(self, session: Session, editor: SessionEditor, at_once: bool) -> None:  # noqa: FBT001 (the port has it so)
+        """Prepare for the first prompt of a session, and keep its servers until it is closed."""
+        await self.warm_up()
+        await self._workshop.attend(session, editor, at_once)
 
     async def _load(self) -> Any:
         """The workshop, to be opened; it loads while another process finds what confines here."""

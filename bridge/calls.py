@@ -25,7 +25,7 @@ from bridge.core.wire import load_object
 from bridge.errors import BridgeError
 from bridge.responses.request import function_tool
 from bridge.session import Session
-from tools.base import Context, Files, Prepared, Result, Shell, Signal, Tool
+from tools.base import AnyTool, Context, Files, Prepared, Result, Shell, Signal, Tool
 from tools.frozen import frozen
 
 ABORTED = "Error: command aborted"
@@ -59,6 +59,10 @@ class Workbench:
             ]
         return self._offered[strict]
 
+    def tools_of(self, session: Session) -> Mapping[str, AnyTool]:
+        """All that calls of this session may name."""
+        return {**session.remote.tools, **self.tools}
+
 
 class Calls:
     """The calls of one answer; owned by the turn that runs them."""
@@ -69,6 +73,7 @@ class Calls:
         self._session = session
         self._editor = editor
         self._bench = bench
+        self._tools = bench.tools_of(session)
         self._open = {announced.card_id: (call, announced) for call, announced in calls}
         self._started: set[str] = set()
         self._screens: dict[str, _Screen] = {}
@@ -92,7 +97,7 @@ class Calls:
         """Neighbours that may run at the same time, everything else alone."""
 
         def may_share(pair: Pair) -> bool:
-            tool = self._bench.tools.get(pair[0].name)
+            tool = self._tools.get(pair[0].name)
             return tool is not None and tool.parallel
 
         for shared, group in groupby(list(self._open.values()), may_share):
@@ -119,7 +124,7 @@ class Calls:
 
     async def _ready(self, call: FunctionCall, announced: Announced) -> Prepared | Result:
         """The call, allowed and ready to be made; a Result where it will not be."""
-        tool = self._bench.tools.get(call.name)
+        tool = self._tools.get(call.name)
         if tool is None or call.custom:
             return Result.error(f'unknown tool "{call.name}"')
         try:
@@ -183,7 +188,7 @@ class Calls:
 
     async def _watched(self, announced: Announced, prepared: Prepared) -> Result:
         """Run the call; what a command prints is shown while it runs."""
-        if announced.card.kind != "execute":
+        if announced.card.kind != "execute" and not prepared.live:
             return await prepared.run()
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._screens[announced.card_id].refresh)
@@ -193,7 +198,11 @@ class Calls:
 
     def _context(self, announced: Announced) -> Context:
         session = self._session
-        screen = self._screens[announced.card_id] = _Screen(self._editor, announced.card_id)
+        screen = self._screens[announced.card_id] = _Screen(
+            self._editor,
+            announced.card_id,
+            self._editor.can.terminal_output and announced.card.kind == "execute",
+        )
         return Context(
             cwd=session.cwd,
             roots=session.roots,
@@ -244,6 +253,7 @@ class _Screen:
 
     editor: SessionEditor
     card_id: str
+    terminal: bool
     _new: str = ""
     _tail: str = ""
     _shown: bool = field(default=False)
@@ -259,15 +269,14 @@ class _Screen:
 
     def flush(self) -> bool:
         """Show the rest where it would be missing; whether the terminal card has the output."""
-        if self._shown and self.editor.can.terminal_output:
+        if self._shown and self.terminal:
             self._show()
         return self._shown
 
     def _show(self) -> None:
         if not self._new:
             return
-        terminal = self.editor.can.terminal_output
         self._tail = (self._tail + self._new)[-_SNAPSHOT_CHARACTERS:]
-        text = self._new if terminal else self._tail
-        self.editor.update(updates.printed(self.card_id, text, terminal=terminal))
+        text = self._new if self.terminal else self._tail
+        self.editor.update(updates.printed(self.card_id, text, terminal=self.terminal))
         self._new, self._shown = "", True

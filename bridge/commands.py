@@ -187,6 +187,10 @@ def _missing(action: str) -> Reply:
     return Reply(f"Error: No goal is currently set; /goal {action} requires one. {USAGE}")
 
 
+def _mcp(session: Session, argument: str) -> Reply:
+    return Reply(session.remote.view(argument))
+
+
 _CONTROLS: dict[str, Callable[[Session], Reply]] = {
     "clear": _clear_goal,
     "edit": _edit_without_text,
@@ -239,6 +243,7 @@ COMMANDS: dict[str, Command] = {
         "[ask|workspace-write|danger-full-access|reset]",
         _told(telling.permissions),
     ),
+    "mcp": Command("Show the MCP servers, and what their tools cost", "[server]", _mcp),
     "plan": Command("Enter or leave plan mode", "[off|message]", _plan),
     "review": Command("Have changes reviewed", "[what]", _review),
     "status": Command("Show what is in force", "", _status),

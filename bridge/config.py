@@ -23,6 +23,7 @@ from bridge.complaints import Complaint, nearest, sentence, syntax, unfit, wrong
 from bridge.errors import ConfigError, LoginRequired
 from bridge.fields import (
     KEY_SOURCES,
+    Command,
     Count,
     CountOrNone,
     Currency,
@@ -33,12 +34,15 @@ from bridge.fields import (
     Omit,
     Rate,
     Seconds,
+    SecondsOrNone,
+    ServerUrl,
     Text,
     TextOfFile,
     Texts,
     Url,
     Variable,
     Variables,
+    Words,
     is_local,
 )
 from tools.frozen import frozen
@@ -80,37 +84,13 @@ class _Table(BaseModel):
     )
 
 
-class Provider(_Table):
-    """A server that speaks the Responses API."""
+class _Keyed(_Table):
+    """Something that may want a key."""
 
-    base_url: Url
-    """Where /responses is; https, or http for a local or private host."""
     api_key_env: Variable | None = None
     """The environment variable that holds the key."""
     api_key_file: File | None = None
     """A file that holds the key and that nobody else can read."""
-    key_header: Literal["authorization", "api-key"] = "authorization"
-    """The header that carries the key: as a bearer token, or bare."""
-    headers: Headers = {}
-    query: dict[str, str] = {}
-    """Parameters added to the URL."""
-    ca_file: File | None = None
-    """Certificates (PEM) trusted besides those of the system."""
-    connect_timeout: Seconds = 10
-    first_event_timeout: Seconds | None = None
-    """Unset: none for local and private hosts, 300 s for others."""
-    idle_timeout: Seconds = 300
-    """Longest silence within an answer."""
-    max_wait: Seconds = 60
-    """A server that asks for a longer wait before the next try is not tried again."""
-    max_retries: CountOrNone = 4
-    quirks: Text | None = None
-    """Which kind of server it is; unset: told by base_url, where that is possible."""
-
-    @property
-    def is_local(self) -> bool:
-        """Whether the server runs on this machine or in a private network."""
-        return is_local(urlsplit(self.base_url).hostname or "")
 
     def key(self, environment: Mapping[str, str]) -> str | None:
         """The key; None where there is none. ConfigError where its file or its text is wrong."""
@@ -135,6 +115,35 @@ class Provider(_Table):
             f"no API key: set {self.api_key_env} in the environment that your editor starts "
             f"responses-acp with, or name another source in config.toml: {KEY_SOURCES}"
         )
+
+
+class Provider(_Keyed):
+    """A server that speaks the Responses API."""
+
+    base_url: Url
+    """Where /responses is; https, or http for a local or private host."""
+    key_header: Literal["authorization", "api-key"] = "authorization"
+    """The header that carries the key: as a bearer token, or bare."""
+    headers: Headers = {}
+    query: dict[str, str] = {}
+    """Parameters added to the URL."""
+    ca_file: File | None = None
+    """Certificates (PEM) trusted besides those of the system."""
+    connect_timeout: Seconds = 10
+    first_event_timeout: Seconds | None = None
+    """Unset: none for local and private hosts, 300 s for others."""
+    idle_timeout: Seconds = 300
+    """Longest silence within an answer."""
+    max_wait: Seconds = 60
+    """A server that asks for a longer wait before the next try is not tried again."""
+    max_retries: CountOrNone = 4
+    quirks: Text | None = None
+    """Which kind of server it is; unset: told by base_url, where that is possible."""
+
+    @property
+    def is_local(self) -> bool:
+        """Whether the server runs on this machine or in a private network."""
+        return is_local(urlsplit(self.base_url).hostname or "")
 
     def endpoint(self, environment: Mapping[str, str]) -> Endpoint:
         """How to reach the server; LoginRequired or ConfigError without a usable key."""
@@ -225,6 +234,32 @@ class Sandbox(_Table):
     """Variables that commands get although their names look secret."""
 
 
+class Server(_Keyed):
+    """An MCP server: a program that is started, or a URL; its key goes out as a bearer token."""
+
+    command: Command | None = None
+    """A program in PATH, or a file."""
+    args: Words = ()
+    env: dict[Variable, str] = {}
+    """Variables of the program, beside those that every command gets."""
+    env_keep: Variables = ()
+    """Variables of ours that the program gets although their names look secret."""
+    cwd: File | None = None
+    """Where the program runs; the session's folder if not given."""
+    url: ServerUrl | None = None
+    """A server that is reached over streamable HTTP."""
+    headers: Headers = {}
+    tools: Texts = ("*",)
+    """Patterns of the tools that the model is offered."""
+    trust_read_only: bool = False
+    """Tools that the server calls read-only run without asking."""
+    wait: SecondsOrNone | None = None
+    """Seconds that a request waits for this server; mcp_wait if not given."""
+    start_timeout: Seconds = 60
+    call_timeout: Seconds = 600
+    """Longest silence within a call."""
+
+
 class Config(_Table):
     """The whole configuration."""
 
@@ -239,13 +274,20 @@ class Config(_Table):
     providers: Annotated[dict[str, Provider], Field(min_length=1)]
     models: Annotated[dict[str, Model], Field(min_length=1)]
     sandbox: Sandbox = Sandbox()
+    mcp_wait: SecondsOrNone = 2
+    """Seconds that a request waits for MCP servers that are still starting."""
+    mcp: dict[str, Server] = {}
+
+    @property
+    def _keyed(self) -> tuple[_Keyed, ...]:
+        return (*self.providers.values(), *self.mcp.values())
 
     def secrets(self, environment: Mapping[str, str]) -> tuple[str, ...]:
         """Every key that can be found now; never raises."""
         keys: list[str] = []
-        for provider in self.providers.values():
+        for keyed in self._keyed:
             with suppress(ConfigError):
-                keys += filter(None, [provider.key(environment)])
+                keys += filter(None, [keyed.key(environment)])
         return tuple(dict.fromkeys(keys))
 
     def key_files(self) -> tuple[str, ...]:
@@ -255,7 +297,7 @@ class Config(_Table):
 
     def key_variables(self) -> tuple[str, ...]:
         """The environment variables that hold keys."""
-        names = (provider.api_key_env for provider in self.providers.values())
+        names = (keyed.api_key_env for keyed in self._keyed)
         return tuple(dict.fromkeys(name for name in names if name is not None))
 
 
@@ -287,6 +329,7 @@ KEYS: Mapping[str, tuple[str, ...]] = {
     "models": _keys(Model),
     "models.price": _keys(Price),
     "sandbox": _keys(Sandbox),
+    "mcp": _keys(Server),
 }
 """Every key there is, by the table it belongs into; "" is the top level."""
 
@@ -402,13 +445,19 @@ def _completed(tables: dict[str, Any]) -> dict[str, Any]:
 
 def _contradictions(config: Config) -> Iterator[Complaint]:
     """What is wrong between settings that are right by themselves."""
+    for kind, tables in (("providers", config.providers), ("mcp", config.mcp)):
+        for name, keyed in tables.items():
+            if keyed.api_key_env is not None and keyed.api_key_file is not None:
+                what = "and api_key_env name two sources of one key; keep one of them"
+                yield Complaint((kind, name, "api_key_file"), what)
     for name, provider in config.providers.items():
-        if provider.api_key_env is not None and provider.api_key_file is not None:
-            what = "and api_key_env name two sources of one key; keep one of them"
-            yield Complaint(("providers", name, "api_key_file"), what)
         if provider.quirks is not None and provider.quirks not in KINDS:
             what = f"must be the name of a kind of server; {nearest(provider.quirks, KINDS)}"
             yield Complaint(("providers", name, "quirks"), what)
+    for name, server in config.mcp.items():
+        if (server.command is None) == (server.url is None):
+            what = "needs one of command, a program to start, and url, a server that runs already"
+            yield Complaint(("mcp", name), what)
     for name, model in config.models.items():
         if model.provider not in config.providers:
             what = _must_name("providers", model.provider, config.providers)

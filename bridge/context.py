@@ -70,7 +70,7 @@ def request_body(
         effort=session.effort if model is session.model else model.effort,
         instructions=instructions(session),
         input=input_items,
-        tools=bench.offered(strict=quirks.strict),
+        tools=[*bench.offered(strict=quirks.strict), *session.remote.offered],
         cache_key=session.id,
         without=session.refused_by(model),
     )

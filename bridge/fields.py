@@ -41,22 +41,34 @@ def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
 
 def _url(value: str) -> str:
     """A base URL, without a slash at its end."""
+    parts = _reachable(value)
+    if "#" in value or "?" in value:
+        raise ValueError("must end with the path; parameters belong into query")
+    if parts.path.rstrip("/").endswith("/responses"):
+        raise ValueError("must end before /responses, which is added to it")
+    return value.rstrip("/")
+
+
+def _server_url(value: str) -> str:
+    """The whole URL of a server."""
+    _reachable(value)
+    return value
+
+
+def _reachable(value: str) -> SplitResult:
+    """The parts of a URL that a key may be sent to."""
     parts = _parts(value)
     host = parts.hostname
     if parts.scheme not in ("http", "https") or not host:
         raise ValueError("must begin with https://HOST, or with http:// for a local server")
     if "@" in parts.netloc:
         raise ValueError(f"must not hold a user or password; give the key by {KEY_SOURCES}")
-    if "#" in value or "?" in value:
-        raise ValueError("must end with the path; parameters belong into query")
     if re.match(r"0x|\d+$", host.rpartition(".")[2]) and _address(host) is None:
         # WHATWG URL, host parsing: a host that ends in a number is an IPv4 address.
         raise ValueError("holds an IP address in an unusual form; write it as a.b.c.d")
     if parts.scheme == "http" and not is_local(host):
         raise ValueError("must use https; only local and private hosts may be reached by http")
-    if parts.path.rstrip("/").endswith("/responses"):
-        raise ValueError("must end before /responses, which is added to it")
-    return value.rstrip("/")
+    return parts
 
 
 def _parts(value: str) -> SplitResult:
@@ -114,6 +126,11 @@ def _absolute(value: str, info: ValidationInfo) -> str:
         raise ValueError("begins with ~, but there is no home directory") from None
 
 
+def _command(value: str, info: ValidationInfo) -> str:
+    """A program: a name is looked for in PATH, anything with a slash is a file."""
+    return _absolute(value, info) if "/" in value else value
+
+
 def _text_of(value: str, info: ValidationInfo) -> str:
     try:
         return Path(_absolute(value, info)).read_text(encoding="utf-8")
@@ -133,7 +150,11 @@ Rate: TypeAlias = Annotated[float, Field(ge=0)]
 """Money for a million tokens."""
 Currency: TypeAlias = Annotated[str, AfterValidator(_currency)]
 """ISO 4217."""
+SecondsOrNone: TypeAlias = Annotated[float, Field(ge=0)]
 Url: TypeAlias = Annotated[str, AfterValidator(_url)]
+ServerUrl: TypeAlias = Annotated[str, AfterValidator(_server_url)]
+Command: TypeAlias = Annotated[Text, AfterValidator(_command)]
+Words: TypeAlias = Annotated[tuple[str, ...], Field(strict=False)]
 Variable: TypeAlias = Annotated[str, AfterValidator(_variable)]
 Variables: TypeAlias = Annotated[tuple[Variable, ...], Field(strict=False)]
 Headers: TypeAlias = Annotated[dict[str, str], AfterValidator(_headers)]

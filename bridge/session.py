@@ -10,9 +10,9 @@ import shutil
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import cast
+from typing import Protocol, cast
 
 import anyio
 from anyio.to_thread import run_sync
@@ -47,7 +47,7 @@ from bridge.interrupted import interrupted
 from bridge.journal import Journal
 from bridge.responses.quirks import InForce, in_force
 from bridge.store import timestamp
-from tools.base import Access, Rewrite
+from tools.base import Access, AnyTool, Rewrite
 from tools.seen import Seen, digest
 
 
@@ -58,6 +58,53 @@ class Prompt:
     blocks: tuple[Item, ...]
     scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
     answered: anyio.Event = field(default_factory=anyio.Event)
+
+
+class Remote(Protocol):
+    """The MCP servers of a session, as far as its turns need them."""
+
+    @property
+    def tools(self) -> Mapping[str, AnyTool]:
+        """Their tools, by their names towards the model."""
+        ...
+
+    @property
+    def offered(self) -> Sequence[dict[str, object]]:
+        """The tools of the next request, as the API takes them."""
+        ...
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """What they were given and nobody else is to see."""
+        ...
+
+    async def join(self) -> None:
+        """Wait, within limits, for servers that are starting."""
+        ...
+
+    def view(self, server: str) -> str:
+        """How they are, for the user; or how the named one is, and which tools it has."""
+        ...
+
+    def close(self) -> None:
+        """End all of them, soon."""
+        ...
+
+
+class NoServers:
+    """The servers of a session that has none."""
+
+    tools: Mapping[str, AnyTool] = {}
+    offered: Sequence[dict[str, object]] = ()
+    secrets: tuple[str, ...] = ()
+
+    async def join(self) -> None: ...
+
+    def view(self, server: str) -> str:
+        del server
+        return "There are no MCP servers in this session."
+
+    def close(self) -> None: ...
 
 
 class Session:
@@ -98,10 +145,12 @@ class Session:
         """Wider limits that the person refused, with the number of the prompt."""
         self.described_mode: Mode | None = None
         """The mode that the last request spoke of; None before the first."""
+        self.is_closed = False
         self.prompts: list[Prompt] = []
         self.turn = anyio.Lock()
         self.servers: tuple[McpServer, ...] = ()
-        """The editor's MCP servers: checked and kept, not started yet."""
+        """The editor's MCP servers, as it sent them."""
+        self.remote: Remote = NoServers()
         self.journal = journal
         self._refused: dict[str, set[str]] = {}
         """Parameters that a model's server has refused, by the model's maker."""
@@ -255,6 +304,8 @@ class Session:
 
     def close(self) -> None:
         """Give everything free that outlives a prompt."""
+        self.is_closed = True
+        self.remote.close()
         self.journal.close()
         if self._scratch is not None:
             shutil.rmtree(self._scratch, ignore_errors=True)

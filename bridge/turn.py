@@ -120,6 +120,7 @@ class Turn:
         repeats = Repeats()
         while budget.take():
             self._learn()
+            await self.session.remote.join()
             self._note_switch()
             if compaction.is_due:
                 with suppress(ModelError):  # shown; the request itself tells whether it fits
@@ -143,7 +144,7 @@ class Turn:
 
     async def _answer(self, compaction: Compaction) -> tuple[Answer, Finished]:
         """One request and its streamed answer, shown and recorded."""
-        answer = Answer(self.session, self.editor, self.bench.tools)
+        answer = Answer(self.session, self.editor, self.bench.tools_of(self.session))
         remedies = Remedies(self.session, compaction)
         attempts = [Response()]
         try:

@@ -8,7 +8,11 @@ import os
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from importlib import import_module
 
+from anyio.to_thread import run_sync
+
+from bridge import log
 from bridge.acp.editor import SessionEditor
 from bridge.calls import Workbench
 from bridge.config import Provider, default_file
@@ -17,8 +21,10 @@ from bridge.errors import Fault
 from bridge.responses.events import Event
 from bridge.responses.faults import Broken
 from bridge.responses.transport import Transport
+from bridge.servers import Connect, Load, Servers
 from bridge.session import Prompt, Session
 from bridge.turn import Turn
+from bridge.wanted import wanted
 from tools.base import Ended, Hold, Reach
 from tools.confined import ConfinedShell
 from tools.environment import child_environment
@@ -57,6 +63,7 @@ class Workshop:
 
     models: Models
     bench: Workbench
+    load_client: Load
     confined: Workbench | None = None
     """The same for sessions whose commands run in a sandbox; None: this machine has none."""
 
@@ -65,6 +72,21 @@ class Workshop:
         is_confined = session.config.sandbox.mode == "auto"
         bench = (self.confined if is_confined else None) or self.bench
         return await Turn(session, editor, self.models, bench).run(prompt)
+
+    async def attend(self, session: Session, editor: SessionEditor, at_once: bool) -> None:  # noqa: FBT001 (the port has it so)
+        """Keep the session's MCP servers, until it is closed; without any it returns at once."""
+        servers = () if session.is_closed else wanted(session, os.environ)
+        if not servers:
+            return
+
+        def tell(name: str, reason: str) -> None:
+            # The reason may be a server's own words, which are no matter for a log.
+            log.say("an MCP server cannot be used")
+            editor.notice("warning", f'MCP server "{name}" cannot be used: {reason}')
+
+        kept = Servers(servers, tell, can_ask=editor.can.form)
+        session.remote = kept
+        await kept.run(self.load_client, at_once=at_once)
 
 
 @frozen
@@ -103,7 +125,10 @@ class SessionShell:
         session = self.session
         config, scratch = session.config, session.scratch
         environment = child_environment(
-            os.environ, config.secrets(os.environ), config.key_variables(), scratch
+            os.environ,
+            (*config.secrets(os.environ), *self.session.remote.secrets),
+            config.key_variables(),
+            scratch,
         )
         kept = {name: os.environ[name] for name in config.sandbox.env_keep if name in os.environ}
         fence = Fence(
@@ -139,4 +164,11 @@ async def workshop(layers: Layers, private: tuple[str, ...]) -> AsyncGenerator[W
     confined = Workbench({**TOOLS, SHELL.name: CONFINED_SHELL}, files, shell, folder)
     async with Transport() as transport:
         models = Models(transport, os.environ)
-        yield Workshop(models, plain, None if layers.hold.strength == "none" else confined)
+        confining = None if layers.hold.strength == "none" else confined
+        yield Workshop(models, plain, load_client, confining)
+
+
+async def load_client() -> Connect:
+    """The MCP client, which takes long to load and is needed by few sessions."""
+    module = await run_sync(import_module, "bridge.mcp", abandon_on_cancel=True)
+    return module.connect

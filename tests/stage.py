@@ -21,7 +21,7 @@ from bridge.calls import Workbench
 from bridge.config import load
 from bridge.responses.transport import Transport
 from bridge.store import Store
-from bridge.workshop import Models, SessionShell, Workshop
+from bridge.workshop import Models, SessionShell, Workshop, load_client
 from tests.fake_editor import Editor, Refused
 from tests.fake_responses import FakeResponses
 from tests.laws import Message
@@ -120,14 +120,15 @@ async def stage(
         anyio.create_task_group() as tasks,
     ):
         bench = Workbench(TOOLS, LocalFiles(), lambda session: SessionShell(session, Layers()))
+        workshop = Workshop(Models(transport, os.environ), bench, load_client)
         agent = Agent(
             connection=Connection(peer, cast("Any", _Stdout(written.send_nowait))),
             tasks=tasks,
             load_config=lambda: load(str(file), {}),
             environment={},
             store=Store(folder / "state"),
-            answer=Workshop(Models(transport, os.environ), bench).answer,
-            warm_up=lambda: None,
+            answer=workshop.answer,
+            attend=workshop.attend,
         )
         editor = Editor(cast("Any", _Stdin(agent, peer)), cast("Any", to_editor))
         tasks.start_soon(editor.listen)

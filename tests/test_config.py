@@ -18,6 +18,7 @@ from bridge.config import (
     Model,
     Provider,
     Sandbox,
+    Server,
     default_file,
     load,
 )
@@ -219,6 +220,19 @@ TWO = PROVIDER + MODEL
          "table; nearest: m"),
         ("a = 1\n" + TWO + "b = 1\n", ":1: a is not known; known are: " + ", ".join(KEYS[""])
          + " (and 1 more)"),
+        # MCP servers
+        (TWO + "[mcp.s]\n", ":5: mcp.s needs one of command, a program to start, and url, a server "
+         "that runs already"),
+        (TWO + "[mcp.s]\ncommand = 'c'\nurl = 'https://h'\n", ":5: mcp.s needs one of command, a "
+         "program to start, and url, a server that runs already"),
+        (TWO + "[mcp.s]\nurl = 'http://h.example/mcp'\n", ":6: mcp.s.url must use https; only "
+         "local and private hosts may be reached by http"),
+        (TWO + "[mcp.s]\nurl = 'https://h/mcp'\napi_key_env = 'A'\napi_key_file = 'b'\n",
+         ":8: mcp.s.api_key_file and api_key_env name two sources of one key; keep one of them"),
+        (TWO + "[mcp.s]\ncommand = ''\n", ":6: mcp.s.command must not be empty"),
+        (TWO + "[mcp.s]\ncommand = 'c'\nwait = -1\n", ":7: mcp.s.wait must be at least 0"),
+        (TWO + "[mcp.s]\ncommand = 'c'\nmcp_wait = 1\n", ":7: mcp.s.mcp_wait is not known; it "
+         "belongs into the top of the file, before the first table"),
         # not TOML
         ("\n\ngoal_rounds 3\n", ":3: not TOML: Expected '=' after a key in a key/value pair"),
         ("a = [", ":1: not TOML: Invalid value"),
@@ -557,9 +571,23 @@ def test_the_example_shows_every_setting() -> None:
 
 def test_defaults_shown_by_the_example_are_the_defaults() -> None:
     text = COMMENTED.sub("", EXAMPLE.read_text(encoding="utf-8"))
-    tables = (Config, Provider, Model, Sandbox)
+    tables = (Config, Provider, Model, Sandbox, Server)
     fields = {name: field for table in tables for name, field in table.model_fields.items()}
     shown = re.findall(r"^(\w+) = (\S+) +# default", text, re.MULTILINE)
-    assert len(shown) == 11
+    assert len(shown) == 14
     for name, value in shown:
         assert str(fields[name].default).lower() == value.strip('"'), name
+
+
+# -- MCP servers ---------------------------------------------------------------------------------
+
+
+def test_the_url_of_an_mcp_server_stays_as_it_is_written(tmp_path: Path) -> None:
+    found = config(tmp_path, TWO + "[mcp.s]\nurl = 'https://h/mcp/?team=a'\n")
+    assert found.mcp["s"].url == "https://h/mcp/?team=a"
+
+
+def test_the_key_of_an_mcp_server_is_kept_from_commands_like_any_other(tmp_path: Path) -> None:
+    found = config(tmp_path, TWO + "[mcp.s]\nurl = 'https://h/mcp'\napi_key_env = 'A'\n")
+    assert found.key_variables() == ("A",)
+    assert found.secrets({"A": "k"}) == ("k",)

@@ -1,3 +1,4 @@
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import pytest
@@ -8,6 +9,7 @@ from tools.base import (
     Approved,
     Card,
     Context,
+    Filled,
     NoAnswer,
     PlanApproved,
     Prepared,
@@ -36,6 +38,9 @@ class Reviewer:
     async def ask(
         self, title: str, message: str, questions: tuple[Question, ...]
     ) -> Answers | NoAnswer:
+        raise AssertionError
+
+    async def fill(self, message: str, form: Mapping[str, object]) -> Filled:
         raise AssertionError
 
 

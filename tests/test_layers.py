@@ -38,6 +38,7 @@ USERS = {
     "httpx_sse": ["bridge.responses.transport"],
     "tenacity": ["bridge.responses.again"],
     "truststore": ["bridge.responses.transport"],
+    "httpx2": ["bridge.mcp"],
     "mcp": ["bridge.mcp"],
     "tree_sitter": ["tools.shell_line"],
     "tree_sitter_bash": ["tools.shell_line"],

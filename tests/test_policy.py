@@ -32,6 +32,8 @@ LOOK_OUTSIDE = Access("run", "ls", harmless=True, outside=True)
 HELD = Access("run", "make", held=True)
 HELD_OUTSIDE = Access("run", "make", held=True, outside=True)
 WIDER = Access("run", "make", wider=True)
+CALL = Access("call", "s: drop 12")
+LOOKUP = Access("call", "s: find 34", harmless=True)
 NOTHING = Access("none")
 
 TABLE: list[tuple[Access, tuple[Verdict, Verdict, Verdict, Verdict, Verdict]]] = [
@@ -50,6 +52,8 @@ TABLE: list[tuple[Access, tuple[Verdict, Verdict, Verdict, Verdict, Verdict]]] =
     (WIDER, (ASK, ASK, ASK, ASK, RUN)),
     (LOOK, (RUN, RUN, ASK, ASK, RUN)),
     (LOOK_OUTSIDE, (ASK, ASK, ASK, ASK, RUN)),
+    (CALL, (REFUSE, REFUSE, ASK, ASK, RUN)),
+    (LOOKUP, (RUN, RUN, RUN, RUN, RUN)),
 ]
 COLUMNS: tuple[tuple[Mode, Preset], ...] = (
     ("plan", "workspace-write"),
@@ -89,6 +93,7 @@ def test_plan_mode_refuses_what_changes_things_before_it_looks() -> None:
         ("default", WIDER, None),
         ("default", NOTHING, None),
         ("plan", SHELL, None),
+        ("default", CALL, Grant("call", "s: drop 12")),
     ],
 )
 def test_a_lasting_permission_is_as_wide_as_its_label(
@@ -112,6 +117,8 @@ def test_a_lasting_permission_is_as_wide_as_its_label(
         (Grant("run", "make "), SHELL, False),
         (Grant("run", "make"), HELD, True),
         (Grant("run", "make"), WIDER, False),
+        (Grant("call", "s: drop 12"), CALL, True),
+        (Grant("call", "s: drop 11"), CALL, False),
         (Grant("read", "/etc/a"), READ_OUTSIDE, True),
         (Grant("read", "/etc/a"), READ_SECRET, False),
     ],

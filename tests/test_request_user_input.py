@@ -9,6 +9,7 @@ from tools.base import (
     Approved,
     Card,
     Context,
+    Filled,
     NoAnswer,
     Option,
     Prepared,
@@ -48,6 +49,9 @@ class Asked:
     ) -> Answers | NoAnswer:
         self.heard.append((title, message, questions))
         return self.reply
+
+    async def fill(self, message: str, form: Mapping[str, object]) -> Filled:
+        raise AssertionError
 
 
 async def prepared(arguments: Mapping[str, object], person: Asked) -> Prepared | Result:

@@ -15,6 +15,7 @@ from tools.base import (
     Console,
     Context,
     Ended,
+    Filled,
     Hold,
     NoAnswer,
     Prepared,
@@ -67,6 +68,9 @@ class Nobody:
     async def ask(
         self, title: str, message: str, questions: tuple[Question, ...]
     ) -> Answers | NoAnswer:
+        raise AssertionError
+
+    async def fill(self, message: str, form: Mapping[str, object]) -> Filled:
         raise AssertionError
 
 

@@ -1,3 +1,5 @@
+from collections.abc import Mapping
+
 import pytest
 
 from tools.base import (
@@ -6,6 +8,7 @@ from tools.base import (
     Approved,
     Card,
     Context,
+    Filled,
     GoalReport,
     NoAnswer,
     Prepared,
@@ -29,6 +32,9 @@ class Nobody:
     async def ask(
         self, title: str, message: str, questions: tuple[Question, ...]
     ) -> Answers | NoAnswer:
+        raise AssertionError
+
+    async def fill(self, message: str, form: Mapping[str, object]) -> Filled:
         raise AssertionError
 
 

@@ -1,7 +1,7 @@
 """Whole conversations, played through the agent without a process, a socket or a model.
 
 A transcript is one JSON object per line; `who` says whose it is:
-  setup    config, files, env, sandbox (its strength): the ground it plays on (first line);
+  setup    config, files, env, sandbox (its strength), mcp: the ground it plays on (first line);
            forgets: a prompt is refused, so that a later request need not begin with all of an
            earlier one; asks: keys of request bodies that are written down beside the input when
            expectations are rewritten
@@ -11,6 +11,7 @@ A transcript is one JSON object per line; `who` says whose it is:
   ask      a request body the agent must send to the model now (only the keys given count)
   file     what a file must hold now
   restart  the agent ends, and another one starts with the sessions it left
+In mcp stand the servers that can be reached, by command: their tools, and what each answers.
 "<any>" matches anything; <cwd> is the workspace, <session> the session, <now> any time.
 """
 
@@ -32,12 +33,16 @@ from bridge.acp.peer import Peer
 from bridge.calls import Workbench
 from bridge.config import Provider, load
 from bridge.core import policy
+from bridge.core.remote import RemoteTool
+from bridge.core.remote_content import Output
 from bridge.core.wire import dump
 from bridge.errors import Fault, ModelError, model_error
 from bridge.responses.events import Event, parse
 from bridge.responses.faults import Broken
+from bridge.servers import Asked, Connect, Events, Load, ServerFault
 from bridge.session import Session
 from bridge.store import Store
+from bridge.wanted import Address, Program
 from bridge.workshop import Workshop
 from tests import pairing
 from tests.laws import Laws
@@ -135,6 +140,20 @@ class HeldShell(LocalShell):
         return Hold(reach, self.strength)
 
 
+@frozen
+class FakeServer:
+    """An MCP server that answers as the transcript says."""
+
+    script: Line
+
+    async def tools(self) -> tuple[RemoteTool, ...]:
+        return tuple(RemoteTool(**tool) for tool in self.script["tools"])
+
+    async def call(self, name: str, arguments: Mapping[str, object], asked: Asked) -> Output:
+        answer = self.script["answers"][name]
+        return Output(tuple(answer["blocks"]), failed=answer.get("failed", False))
+
+
 @dataclass(eq=False, slots=True)
 class Player:
     """One transcript at play."""
@@ -191,14 +210,26 @@ class Player:
         config = {**CONFIG, **setup.get("config", {})}
         file.write_text(toml(config), encoding="utf-8")
         connection = Connection(Peer(), cast("Any", FakeStdio(self._say)))
+
+        @asynccontextmanager
+        async def connect(reach: Program | Address, events: Events) -> AsyncGenerator[FakeServer]:
+            command = reach.argv[0] if isinstance(reach, Program) else reach.url
+            if command not in setup.get("mcp", {}):
+                raise ServerFault("No such file or directory")
+            yield FakeServer(setup["mcp"][command])
+
+        async def load_client() -> Connect:
+            return connect
+
+        workshop = self._workshop(model, load_client)
         return Agent(
             connection=connection,
             tasks=tasks,
             load_config=lambda: load(str(file), setup.get("env", {})),
             environment=setup.get("env", {}),
             store=self.store,
-            answer=self._workshop(model).answer,
-            warm_up=lambda: None,
+            answer=workshop.answer,
+            attend=workshop.attend,
         )
 
     @property
@@ -206,11 +237,12 @@ class Player:
         """Where its sessions are kept."""
         return Store(self.folder / "state")
 
-    def _workshop(self, model: FakeModel) -> Workshop:
+    def _workshop(self, model: FakeModel, load_client: Load) -> Workshop:
         files = LocalFiles()
         plain = Workbench(TOOLS, files, self._shell)
         held = Workbench({**TOOLS, "shell": CONFINED_SHELL}, files, self._shell)
-        return Workshop(cast("Any", model), plain, held if "sandbox" in self.lines[0] else None)
+        confined = held if "sandbox" in self.lines[0] else None
+        return Workshop(cast("Any", model), plain, load_client, confined)
 
     def _shell(self, session: Session) -> LocalShell:
         environment = child_environment({"PATH": "/usr/bin:/bin"}, (), (), session.scratch)

@@ -1,6 +1,6 @@
 """A folder on disk with one session in it, whose model calls the file tools."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,7 @@ from tools.base import (
     Context,
     Ended,
     Files,
+    Filled,
     Hold,
     NoAnswer,
     Prepared,
@@ -43,6 +44,9 @@ class Nobody:
 
     async def hold(self) -> Hold:
         return Hold()
+
+    async def fill(self, message: str, form: Mapping[str, object]) -> Filled:
+        return Filled("cancel")
 
     async def run(
         self,

@@ -56,7 +56,15 @@ class Change:
     form: Literal["change"] = "change"
 
 
-Shown: TypeAlias = Text | Console | Change
+@frozen
+class Attached:
+    """A picture, sound, link or file, in the form that MCP and the editor's protocol share."""
+
+    block: Mapping[str, object]
+    form: Literal["attached"] = "attached"
+
+
+Shown: TypeAlias = Text | Console | Change | Attached
 
 
 @frozen
@@ -120,9 +128,10 @@ class Result:
 class Access:
     """What a call would touch: the facts a policy judges by."""
 
-    action: Literal["none", "read", "edit", "run"]
+    action: Literal["none", "read", "edit", "run", "call"]
+    """call: a tool of another program, which may do anything."""
     subject: str = ""
-    """The resolved absolute path, or the command: what a lasting permission is about."""
+    """The resolved absolute path, the command or the tool: what a lasting permission is about."""
     outside: bool = False
     """The path, or the command's working directory, lies outside the roots."""
     secret: bool = False
@@ -130,7 +139,7 @@ class Access:
     protected: bool = False
     """Editing it could make other programs run code: .git, editor settings, our own config."""
     harmless: bool = False
-    """A command that is proven to only read."""
+    """A command that is proven to only read, or a tool that the user trusts to."""
     held: bool = False
     """A command that a sandbox keeps to what the mode and the preset allow."""
     wider: bool = False
@@ -160,6 +169,8 @@ class Prepared:
     """The one file it changes, for whoever writes down what happens or takes it back."""
     declined: str | None = None
     """What the model is told when the person says no; None: the usual."""
+    live: bool = False
+    """What it puts out is shown while it runs, as that of a command is."""
 
 
 @frozen
@@ -207,6 +218,14 @@ class NoAnswer:
     text: str
 
 
+@frozen
+class Filled:
+    """What became of a form; content only where it was accepted."""
+
+    action: Literal["accept", "decline", "cancel"]
+    content: Mapping[str, object] | None = None
+
+
 class Person(Protocol):
     """The person in front of the editor, asked on behalf of one call."""
 
@@ -218,6 +237,10 @@ class Person(Protocol):
         self, title: str, message: str, questions: tuple[Question, ...]
     ) -> Answers | NoAnswer:
         """Put questions and wait for the person, for as long as it takes."""
+        ...
+
+    async def fill(self, message: str, form: Mapping[str, object]) -> Filled:
+        """Show a form, given as JSON schema, and wait for the person, for as long as it takes."""
         ...
 
 
@@ -412,6 +435,18 @@ class Bound:
 
     card: Card
     prepare: Callable[[Context], Awaitable[Prepared | Result]]
+
+
+class AnyTool(Protocol):
+    """What a call needs of a tool, be it ours or another program's."""
+
+    @property
+    def mutates(self) -> bool: ...
+    @property
+    def parallel(self) -> bool: ...
+    def bind(self, arguments: Mapping[str, object], cwd: str) -> Bound | Result:
+        """The call with these arguments, or a Result that says what is wrong with them."""
+        ...
 
 
 @frozen

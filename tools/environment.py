@@ -88,9 +88,13 @@ def confined_environment(
     return {**kept, **caches, "GIT_OPTIONAL_LOCKS": "0"}
 
 
+def looks_secret(name: str) -> bool:
+    """Whether a variable, or a header, of this name usually holds a secret."""
+    return _LOOKS_SECRET.search(name) is not None and name not in _HARMLESS
+
+
 def _is_unwanted(name: str) -> bool:
-    looks_secret = _LOOKS_SECRET.search(name) is not None and name not in _HARMLESS
-    return looks_secret or _CHANGES_SHELL.fullmatch(name) is not None
+    return looks_secret(name) or _CHANGES_SHELL.fullmatch(name) is not None
 
 
 def _reveals(value: str, secrets: tuple[str, ...]) -> bool:

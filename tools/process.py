@@ -134,7 +134,7 @@ async def follow(
             readers.cancel_scope.cancel()
     finally:
         with anyio.CancelScope(shield=True):
-            await _bury(leader, mark)
+            await bury(leader, mark)
     return _ended(leader.returncode, streams.captures, timed_out=timed_out)
 
 
@@ -150,7 +150,7 @@ class Streams:
 
     async def read(self, pipe: int, capture: Capture) -> None:
         """Take what comes through the pipe until its other end is closed."""
-        while data := await _piece(pipe):
+        while data := await piece(pipe):
             self._show(capture.feed(data))
         self._open -= 1
         self._heard.set()
@@ -223,7 +223,8 @@ def _pipes(leader: "subprocess.Popen[bytes]") -> list[int]:
     return [pipe.fileno() for pipe in (leader.stdout, leader.stderr) if pipe]
 
 
-async def _piece(pipe: int) -> bytes:
+async def piece(pipe: int) -> bytes:
+    """What comes through the pipe next; nothing at its end."""
     await anyio.wait_readable(pipe)
     return os.read(pipe, _PIECE)
 
@@ -257,7 +258,7 @@ async def _terminate(leader: "subprocess.Popen[bytes]") -> None:
         kill_tree(leader.pid)
 
 
-async def _bury(leader: "subprocess.Popen[bytes]", mark: str) -> None:
+async def bury(leader: "subprocess.Popen[bytes]", mark: str) -> None:
     """Kill and reap all that is left of a command."""
     with anyio.move_on_after(_BURIAL):
         dying = kill_tree(leader.pid)

@@ -47,8 +47,11 @@ class Agent:
     store: Store
     answer: Callable[[Session, SessionEditor, Prompt], Awaitable[str]]
     """Runs one prompt to its stop reason."""
-    warm_up: Callable[[], None]
-    """Called when a session is there: what the first prompt needs may be loaded now."""
+    attend: Callable[[Session, SessionEditor, bool], Awaitable[None]]
+    """Runs beside a session from its start: loads what its first prompt needs, keeps its servers.
+
+    The truth value says whether it may begin with heavy work at once.
+    """
     can: Capabilities = field(default_factory=Capabilities)
     sessions: dict[str, Session] = field(default_factory=dict[str, Session])
     prompts: dict[RequestId, Prompt] = field(default_factory=dict[RequestId, Prompt])

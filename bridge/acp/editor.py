@@ -16,7 +16,7 @@ from bridge.core.policy import Grant
 from bridge.core.updates import Update
 from bridge.core.wire import JsonObject, dump, encode
 from bridge.errors import EditorError
-from tools.base import Answers, Approved, NoAnswer, Question, Rejected
+from tools.base import Answers, Approved, Filled, NoAnswer, Question, Rejected
 from tools.frozen import frozen
 
 Permission = Literal["once", "always", "no"]
@@ -96,16 +96,23 @@ class SessionEditor:
 
     async def form(self, card_id: str, message: str, schema: Update) -> Mapping[str, Any] | None:
         """The content of an accepted form; None for everything else."""
+        filled = await self.fill(card_id, message, schema)
+        return filled.content if filled.action == "accept" else None
+
+    async def fill(self, card_id: str, message: str, schema: Mapping[str, Any]) -> Filled:
+        """What became of a form; an odd answer is one that was dismissed."""
         params: Update = {
             "sessionId": self._session,
             "toolCallId": card_id,
             "mode": "form",
             "message": message,
-            "requestedSchema": schema,
+            "requestedSchema": dict(schema),
         }
         answer = _object(await self._ask("elicitation/create", params))
-        accepted = answer.get("action") == "accept" and isinstance(answer.get("content"), dict)
-        return _object(answer["content"]) if accepted else None
+        action, content = answer.get("action"), answer.get("content")
+        if action == "accept" and isinstance(content, dict):
+            return Filled("accept", _object(answer["content"]))
+        return Filled("decline" if action == "decline" else "cancel")
 
     async def pick(self, card_id: str, title: str, labels: Sequence[str]) -> str | None:
         """One of a few labels, chosen in a permission dialog; the last one is the refusal."""
@@ -163,6 +170,12 @@ class CallPerson:
         if len(questions) != 1 or not 0 < len(questions[0].options) <= _MOST_BUTTONS:
             return NoAnswer(_NO_CHANNEL)
         return await self._pick_one(questions[0])
+
+    async def fill(self, message: str, form: Mapping[str, object]) -> Filled:
+        """Show a form and wait; without a way to show one nobody has agreed to anything."""
+        if not self.editor.can.form:
+            return Filled("decline")
+        return await self.editor.fill(self.card_id, message, form)
 
     async def _pick_one(self, question: Question) -> Answers | NoAnswer:
         labels = [option.label for option in question.options]

@@ -59,7 +59,7 @@ def load(agent: Agent, params: schema.LoadSessionParams) -> Answered:
         if used and session.model.context_window is not None:
             editor = agent.editor(session)
             editor.update(updates.usage(used[-1], session.model.context_window, session.cost))
-        agent.warm_up()
+        agent.tasks.start_soon(_attend, agent, session)
 
     return Answered(_state(session), after)
 
@@ -137,8 +137,6 @@ def _open_again(
 
 def _begin(agent: Agent, session: Session, servers: list[schema.McpServer]) -> None:
     session.servers = tuple(servers)
-    if servers:
-        log.say(f"{len(servers)} MCP servers of the editor kept, not started: not supported yet")
     agent.sessions[session.id] = session
     agent.hide_secrets(session)
 
@@ -147,7 +145,16 @@ def _greet(agent: Agent, session: Session) -> None:
     """What a session without history shows, once its id is known to the editor."""
     if session.id in agent.sessions:
         agent.editor(session).update(updates.commands(commands.menu()))
-    agent.warm_up()
+        agent.tasks.start_soon(_attend, agent, session)
+
+
+async def _attend(agent: Agent, session: Session) -> None:
+    """Keep what a session needs beside its prompts, until it is closed."""
+    try:
+        # While an answer streams, nothing heavy is loaded beside it.
+        await agent.attend(session, agent.editor(session), not agent.prompts)
+    except Exception as error:  # noqa: BLE001 (the seam: a fault of ours ends what it is in)
+        log.fault(error, "session/new")
 
 
 def _workspace(params: schema.WorkspaceParams) -> tuple[str, tuple[str, ...]]:

@@ -36,7 +36,7 @@ def initialize(params: object) -> dict[str, object]:
         "agentCapabilities": {
             "loadSession": True,
             "promptCapabilities": {"image": True, "audio": False, "embeddedContext": True},
-            "mcpCapabilities": {"http": False, "sse": False},
+            "mcpCapabilities": {"http": True, "sse": False},
             "sessionCapabilities": {
                 "list": {},
                 "resume": {},

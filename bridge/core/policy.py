@@ -38,7 +38,7 @@ Verdict: TypeAlias = Allow | Ask | Deny
 class Rule:
     """One row: None in a column fits everything."""
 
-    action: Literal["none", "read", "edit", "run"]
+    action: Literal["none", "read", "edit", "run", "call"]
     verdict: Verdict
     mode: Mode | None = None
     preset: Preset | None = None
@@ -54,6 +54,8 @@ NOT_IN_PLAN_MODE = Deny(
 
 RULES: tuple[Rule, ...] = (
     Rule("none", Allow()),
+    Rule("call", Allow(), harmless=True),
+    Rule("call", NOT_IN_PLAN_MODE, mode="plan"),
     Rule("edit", NOT_IN_PLAN_MODE, mode="plan"),
     Rule("run", Allow(), mode="plan", inside=True, held=True),
     Rule("run", Allow(), mode="plan", inside=True, harmless=True),
@@ -61,6 +63,7 @@ RULES: tuple[Rule, ...] = (
     Rule("read", Allow(), preset="danger-full-access"),
     Rule("edit", Allow(), preset="danger-full-access"),
     Rule("run", Allow(), preset="danger-full-access"),
+    Rule("call", Allow(), preset="danger-full-access"),
     Rule("read", Allow(), inside=True),
     Rule("edit", Allow(), preset="workspace-write", inside=True),
     Rule("run", Allow(), preset="workspace-write", inside=True, held=True),
@@ -98,9 +101,9 @@ def refusal(mode: Mode, *, mutates: bool) -> Deny | None:
 class Grant:
     """A permission that lasts as long as its session."""
 
-    action: Literal["read", "edit", "run"]
+    action: Literal["read", "edit", "run", "call"]
     subject: str
-    """The exact command or path; empty: every edit in the workspace."""
+    """The exact command, path or tool; empty: every edit in the workspace."""
 
     def covers(self, access: Access) -> bool:
         """Whether the person has allowed this already."""
@@ -119,6 +122,7 @@ _LABELS = {
     "edit": "Allow editing this file for this session",
     "read": "Allow reading this file for this session",
     "run": "Allow this exact command for this session",
+    "call": "Allow this tool for this session, as its server describes it now",
 }
 
 

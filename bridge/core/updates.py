@@ -28,7 +28,7 @@ from bridge.core.records import (
     Told,
 )
 from bridge.core.wire import dump, load_object
-from tools.base import Change, Console, Place, Shown, Text
+from tools.base import Attached, Change, Console, Place, Shown, Text
 
 Update: TypeAlias = dict[str, Any]
 
@@ -291,6 +291,8 @@ def _blocks(shown: Shown) -> list[Update]:
             return [_text_block(fenced(text))]
         case Change():
             return _diffs(shown)
+        case Attached(block=block):
+            return [{"type": "content", "content": dict(block)}]
 
 
 def fenced(text: str, language: str = "console") -> str:
@@ -346,6 +348,6 @@ def _terminal_end(card_id: str, shown: Iterable[Shown], data: Mapping[str, objec
     for ours, theirs in (("exitCode", "exit_code"), ("signal", "signal")):
         if ours in data:
             ended[theirs] = data[ours]
-    text = "\n".join(one.text for one in shown if not isinstance(one, Change))
+    text = "\n".join(one.text for one in shown if isinstance(one, Text | Console))
     printed: Update = {"terminal_output": {"terminal_id": card_id, "data": text}} if text else {}
     return {**printed, "terminal_exit": ended}

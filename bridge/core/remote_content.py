@@ -1,0 +1,128 @@
+"""What a tool of an MCP server answered: content blocks in; text for the model, blocks for cards.
+
+The blocks of MCP and of ACP have the same form (ACP, Content), so that most go through as they are.
+
+Rule 1: of each block only the keys that both protocols name go on.
+Rule 2: what is too big for a line of the editor's, or for the model, is named instead, or cut.
+Rule 3: pictures and sound are for the person; the model is told that they are there.
+"""
+
+import json
+from base64 import b64decode
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, cast
+
+from bridge.core.records import Item
+from tools.base import Attached, Result, Shown, Text
+from tools.frozen import frozen
+
+MOST_DATA = 600_000
+"""Characters of pictures, sound and files on one card: a line of the editor's has to hold them."""
+
+MOST_TEXT = 64 * 1024
+"""Characters of one answer that the model gets."""
+
+_LINK = ("uri", "name", "title", "description", "mimeType", "size")
+
+
+@frozen
+class Output:
+    """What a server answered to a call."""
+
+    blocks: tuple[Item, ...] = ()
+    structured: object = None
+    """The same as JSON data, from servers that give it."""
+    failed: bool = False
+
+
+def result(output: Output) -> Result:
+    """The answer as the result of the call."""
+    text = "\n".join(filter(None, map(_told, output.blocks)))
+    if not text and output.structured is not None:
+        text = json.dumps(output.structured, ensure_ascii=False)
+    text = cut(text or "(no output)")
+    shown = tuple(_shown(output.blocks)) or (Text(text),)
+    return Result(text, ok=not output.failed, shown=None if shown == (Text(text),) else shown)
+
+
+def cut(text: str) -> str:
+    """The text, or its beginning and its end with a mark between them."""
+    if len(text) <= MOST_TEXT:
+        return text
+    head, tail = MOST_TEXT * 3 // 8, MOST_TEXT * 5 // 8
+    return f"{text[:head]}\n[… {len(text) - head - tail} characters left out …]\n{text[-tail:]}"
+
+
+def _told(block: Item) -> str:
+    """The block as the model reads it."""
+    match block.get("type"):
+        case "text":
+            return str(block.get("text", ""))
+        case "resource_link":
+            return f'[resource_link name="{block.get("name")}" uri="{block.get("uri")}"]'
+        case "resource":
+            return _resource_text(_mapping(block.get("resource")))
+        case kind:
+            return f"[{kind} of type {block.get('mimeType', 'unknown')}, shown to the user]"
+
+
+def _resource_text(resource: Item) -> str:
+    uri, mime = resource.get("uri"), resource.get("mimeType", "unknown")
+    text = resource.get("text")
+    if text is None:
+        try:
+            text = b64decode(str(resource.get("blob")), validate=True).decode("utf-8")
+        except ValueError:
+            return f'[resource uri="{uri}" holds data of type {mime}, not text]'
+    return f'<resource uri="{uri}">\n{text}\n</resource>'
+
+
+def _shown(blocks: Iterable[Item]) -> Iterable[Shown]:
+    """The blocks as the card shows them; neighbouring texts stay apart."""
+    room = MOST_DATA
+    for block in blocks:
+        clean = _clean(block)
+        size = len(json.dumps(clean))
+        if clean.get("type") == "text":
+            yield Text(cut(str(clean["text"])))
+        elif not clean or size > room:
+            yield Text(_unshown(block))
+        else:
+            room -= size
+            yield Attached(clean)
+
+
+def _clean(block: Item) -> dict[str, object]:
+    """The block in the form that the editor's protocol wants; empty where it has none."""
+    match block.get("type"):
+        case "text":
+            return {"type": "text", "text": str(block.get("text", ""))}
+        case "image" | "audio":
+            return _picked(block, str(block["type"]), ("data", "mimeType"), needed=2)
+        case "resource_link":
+            return _picked(block, "resource_link", _LINK, needed=2)
+        case "resource":
+            inner = _mapping(block.get("resource"))
+            content = "text" if "text" in inner else "blob"
+            resource = _picked(inner, "", ("uri", content, "mimeType"), needed=2)
+            return {"type": "resource", "resource": resource} if resource else {}
+        case _:
+            return {}
+
+
+def _picked(block: Item, kind: str, keys: Sequence[str], *, needed: int) -> dict[str, object]:
+    """These keys; nothing where one of the first `needed` is missing."""
+    picked = {key: block[key] for key in keys if block.get(key) is not None}
+    if any(key not in picked for key in keys[:needed]):
+        return {}
+    return {"type": kind, **picked} if kind else picked
+
+
+def _unshown(block: Item) -> str:
+    inner = _mapping(block.get("resource"))
+    name = block.get("uri") or inner.get("uri") or block.get("mimeType") or "unknown"
+    return f"[{block.get('type')} {name}, too big or too strange to be shown]"
+
+
+def _mapping(value: object) -> Item:
+    return cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else {}

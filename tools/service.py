@@ -1,0 +1,144 @@
+"""A program that is talked to over its standard streams, for as long as it is needed.
+
+It knows processes and lines; what the lines say is another's business.
+
+Rule 1: nothing the program prints reaches our own streams. The end of its error output is kept,
+to say why it ended; the rest is dropped, however much it is.
+Rule 2: when a service is over, no process of it is left: it may leave by itself when its input
+ends, is asked to, and is killed.
+"""
+
+import os
+import secrets
+import shutil
+import signal
+import subprocess
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+import anyio
+
+from tools.offspring import MARK, signal_group
+from tools.process import Launch, bury, exit_of, piece
+
+LONGEST_LINE = 64 * 1024 * 1024
+"""Bytes; a line that is longer is dropped, and so is all of it that still comes."""
+
+_FAREWELL = 0.5
+"""Seconds a program gets to leave after its input has ended, and again after it was asked to."""
+
+_LAST_WORDS = 4 * 1024
+"""Bytes of error output that are kept."""
+
+
+@dataclass(eq=False, slots=True)
+class Service:
+    """A running program; owned by the context that started it."""
+
+    leader: "subprocess.Popen[bytes]"
+    _errors: bytearray = field(default_factory=bytearray)
+    _silent: anyio.Event = field(default_factory=anyio.Event)
+    """Its error output has ended."""
+
+    async def lines(self) -> AsyncIterator[bytes]:
+        """The lines of its output, without line ends, until it closes it."""
+        pipe = _number(self.leader.stdout)
+        rest, dropping = bytearray(), False
+        while data := await piece(pipe):
+            *whole, last = data.split(b"\n")
+            for part in whole:
+                if not dropping:
+                    yield bytes(rest + part)
+                rest, dropping = bytearray(), False
+            rest += last
+            if dropping or len(rest) > LONGEST_LINE:
+                rest, dropping = bytearray(), True
+
+    async def send(self, line: bytes) -> None:
+        """Write one line; OSError when nobody reads any more."""
+        pipe = _number(self.leader.stdin)
+        rest = memoryview(line + b"\n")
+        while rest:
+            try:
+                rest = rest[os.write(pipe, rest) :]
+            except BlockingIOError:
+                await anyio.wait_writable(pipe)
+
+    async def last_words(self) -> str:
+        """The last line of its error output, for a program that is about to end."""
+        with anyio.move_on_after(_FAREWELL):
+            await self._silent.wait()
+        said = self._errors.decode("utf-8", "replace").split("\n")
+        line = next((line.strip() for line in reversed(said) if line.strip()), "")
+        printable = "".join(character for character in line if character.isprintable())
+        return printable[:300]
+
+    async def keep_errors(self) -> None:
+        """Read its error output to the end, so that it never has to wait for a reader."""
+        pipe = _number(self.leader.stderr)
+        while data := await piece(pipe):
+            self._errors += data
+            del self._errors[:-_LAST_WORDS]
+        self._silent.set()
+
+
+@asynccontextmanager
+async def service(launch: Launch) -> AsyncGenerator[Service]:
+    """The program, running for as long as the context is open; OSError if it cannot be started."""
+    mark = secrets.token_hex(16)
+    leader = _start(launch, mark)
+    try:
+        running = Service(leader)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(running.keep_errors)
+            try:
+                yield running
+            finally:
+                with anyio.CancelScope(shield=True):
+                    await _dismiss(leader)
+                tasks.cancel_scope.cancel()
+    finally:
+        with anyio.CancelScope(shield=True):
+            await bury(leader, mark)
+
+
+def program(command: str, environment: Mapping[str, str]) -> str:
+    """The file behind a command's name. A relative entry of PATH would let the workspace choose."""
+    if os.sep in command:
+        return command
+    folders = filter(os.path.isabs, os.get_exec_path(environment))
+    if found := shutil.which(command, path=os.pathsep.join(folders)):
+        return found
+    raise FileNotFoundError(f"there is no program {command}")
+
+
+def _start(launch: Launch, mark: str) -> "subprocess.Popen[bytes]":
+    leader = subprocess.Popen(  # noqa: S603 (running what it is told to is its purpose)
+        launch.argv,
+        bufsize=0,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        cwd=launch.cwd,
+        env={**launch.environment, MARK: mark},
+        start_new_session=True,
+    )
+    os.set_blocking(_number(leader.stdin), False)
+    return leader
+
+
+async def _dismiss(leader: "subprocess.Popen[bytes]") -> None:
+    """Let it leave by itself, or ask it to."""
+    for pipe in filter(None, (leader.stdin,)):
+        pipe.close()
+    with anyio.move_on_after(_FAREWELL) as patience:
+        await exit_of(leader)
+    if patience.cancelled_caught:
+        signal_group(leader.pid, signal.SIGTERM)
+        with anyio.move_on_after(_FAREWELL):
+            await exit_of(leader)
+
+
+def _number(pipe: object) -> int:
+    return pipe.fileno()  # pyright: ignore[reportAttributeAccessIssue, reportUnknownVariableType, reportUnknownMemberType] (each of the three is a pipe)
