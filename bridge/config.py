@@ -23,6 +23,7 @@ from bridge.complaints import Complaint, nearest, sentence, syntax, unfit, wrong
 from bridge.errors import ConfigError, LoginRequired
 from bridge.fields import (
     KEY_SOURCES,
+    Command,
     Count,
     CountOrNone,
     ExtraBody,
@@ -43,6 +44,7 @@ _REMOTE_FIRST_EVENT = 300.0
 """Seconds; a local server may read a long prompt for as long as it takes."""
 
 _LONGEST_KEY = 64 * 1024
+_SOURCES = ("api_key_env", "api_key_file", "api_key_command")
 
 
 @frozen
@@ -79,6 +81,12 @@ class Provider(_Table):
     """The environment variable that holds the key."""
     api_key_file: File | None = None
     """A file that holds the key and that nobody else can read."""
+    api_key_command: Command | None = None
+    """A program that prints the key, and its arguments."""
+    api_key_ttl: Seconds = 3600
+    """How long a printed key is used at most; one that names its own end is not used beyond it."""
+    api_key_timeout: Seconds = 60
+    """How long the program may take."""
     key_header: Literal["authorization", "api-key"] = "authorization"
     """The header that carries the key: as a bearer token, or bare."""
     headers: Headers = {}
@@ -101,14 +109,17 @@ class Provider(_Table):
         return is_local(urlsplit(self.base_url).hostname or "")
 
     def key(self, environment: Mapping[str, str]) -> str | None:
-        """The key; None where there is none. ConfigError where its file or its text is wrong."""
+        """The key that can be read; None where there is none, or where a program prints it.
+
+        ConfigError where its file or its text is wrong.
+        """
         if self.api_key_file is not None:
             key, source = _read_key(self.api_key_file), f"file {self.api_key_file}"
         elif self.api_key_env is not None:
             key, source = environment.get(self.api_key_env, "").strip(), self.api_key_env
         else:
             return None
-        if not re.fullmatch(r"[\x21-\x7e]*", key):
+        if key and not is_key(key):
             raise ConfigError(f"{source} does not hold a key: it has blanks or special characters")
         return key or None
 
@@ -124,9 +135,8 @@ class Provider(_Table):
             f"responses-acp with, or name another source in config.toml: {KEY_SOURCES}"
         )
 
-    def endpoint(self, environment: Mapping[str, str]) -> Endpoint:
-        """How to reach the server; LoginRequired or ConfigError without a usable key."""
-        key = self.credentials(environment)
+    def endpoint(self, key: str | None) -> Endpoint:
+        """How to reach the server with this key."""
         headers = dict(self.headers)
         if key is not None:
             bearer = self.key_header == "authorization"
@@ -217,6 +227,11 @@ class Config(_Table):
         """The environment variables that hold keys."""
         names = (provider.api_key_env for provider in self.providers.values())
         return tuple(dict.fromkeys(name for name in names if name is not None))
+
+
+def is_key(text: str) -> bool:
+    """Whether this can be a key: something, and nothing that a header cannot carry."""
+    return re.fullmatch(r"[\x21-\x7e]+", text) is not None
 
 
 def _read_key(file: str) -> str:
@@ -362,9 +377,10 @@ def _completed(tables: dict[str, Any]) -> dict[str, Any]:
 def _contradictions(config: Config) -> Iterator[Complaint]:
     """What is wrong between settings that are right by themselves."""
     for name, provider in config.providers.items():
-        if provider.api_key_env is not None and provider.api_key_file is not None:
-            what = "and api_key_env name two sources of one key; keep one of them"
-            yield Complaint(("providers", name, "api_key_file"), what)
+        sources = [source for source in _SOURCES if getattr(provider, source) is not None]
+        if len(sources) > 1:
+            what = f"and {sources[0]} name two sources of one key; keep one of them"
+            yield Complaint(("providers", name, sources[1]), what)
     for name, model in config.models.items():
         if model.provider not in config.providers:
             what = _must_name("providers", model.provider, config.providers)

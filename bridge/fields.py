@@ -13,7 +13,7 @@ from urllib.parse import SplitResult, urlsplit
 
 from pydantic import AfterValidator, Field, JsonValue, ValidationInfo
 
-KEY_SOURCES = 'api_key_env = "VARIABLE" or api_key_file = "PATH"'
+KEY_SOURCES = 'api_key_env = "VARIABLE", api_key_file = "PATH" or api_key_command = ["PROGRAM", …]'
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
@@ -100,6 +100,18 @@ def _absolute(value: str, info: ValidationInfo) -> str:
         raise ValueError("begins with ~, but there is no home directory") from None
 
 
+def _command(value: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
+    """An argv; a program that is given by a path is found from the folder of the configuration."""
+    program, *arguments = value
+    if not program:
+        raise ValueError("must begin with the name of a program")
+    if "\0" in "".join(value):
+        raise ValueError("must not hold the character NUL")
+    if "/" in program:
+        program = _absolute(program, info)
+    return program, *arguments
+
+
 def _text_of(value: str, info: ValidationInfo) -> str:
     try:
         return Path(_absolute(value, info)).read_text(encoding="utf-8")
@@ -120,6 +132,10 @@ Variable: TypeAlias = Annotated[str, AfterValidator(_variable)]
 Variables: TypeAlias = Annotated[tuple[Variable, ...], Field(strict=False)]
 Headers: TypeAlias = Annotated[dict[str, str], AfterValidator(_headers)]
 ExtraBody: TypeAlias = Annotated[dict[str, JsonValue], AfterValidator(_extra_body)]
+Command: TypeAlias = Annotated[
+    tuple[str, ...], Field(strict=False, min_length=1), AfterValidator(_command)
+]
+"""A program and its arguments; no shell reads them."""
 File: TypeAlias = Annotated[Text, AfterValidator(_absolute)]
 TextOfFile: TypeAlias = Annotated[Text, AfterValidator(_text_of)]
 """Written as a path; the value is what the file holds."""

@@ -6,12 +6,14 @@ HTTP client and the tools take as long to load as everything before.
 
 import os
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from functools import partial
 
 from bridge.acp.editor import SessionEditor
 from bridge.calls import Workbench
 from bridge.config import Provider, default_file
-from bridge.errors import Fault
+from bridge.errors import Fault, Refused
+from bridge.keys import Keys
 from bridge.responses.events import Event
 from bridge.responses.faults import Broken
 from bridge.responses.transport import Transport
@@ -27,10 +29,10 @@ from tools.table import TOOLS
 
 @frozen
 class Models:
-    """The models' servers, with the keys that the environment and the configuration give."""
+    """The models' servers, with their keys."""
 
     transport: Transport
-    environment: Mapping[str, str]
+    keys: Keys
 
     @asynccontextmanager
     async def stream(
@@ -40,9 +42,25 @@ class Models:
         on_wait: Callable[[Fault, int, int, float], None],
         after: Broken | None = None,
     ) -> AsyncGenerator[AsyncIterator[list[Event]]]:
-        """Send one request; gives its events in batches, as they arrive."""
-        endpoint = provider.endpoint(self.environment)
-        async with self.transport.stream(endpoint, body, on_wait, after) as batches:
+        """Send one request; gives its events in batches, as they arrive.
+
+        It is sent once more where the server refused a key that has changed meanwhile.
+        """
+
+        def asked(key: str | None) -> AbstractAsyncContextManager[AsyncIterator[list[Event]]]:
+            return self.transport.stream(provider.endpoint(key), body, on_wait, after)
+
+        key = await self.keys.key(provider)
+        async with AsyncExitStack() as stack:
+            try:
+                batches = await stack.enter_async_context(asked(key))
+            except Refused as error:
+                other = (
+                    await self.keys.instead(provider, key) if error.fault.status == 401 else None
+                )
+                if other is None:
+                    raise
+                batches = await stack.enter_async_context(asked(other))
             yield batches
 
 
@@ -62,6 +80,7 @@ class Workshop:
 class SessionShell:
     """The shell of one session: without our secrets, with a temporary folder of its own."""
 
+    keys: Keys
     session: Session
 
     async def run(
@@ -75,7 +94,7 @@ class SessionShell:
         """Run one command; what it may see is settled now, since most calls run none."""
         config, scratch = self.session.config, self.session.scratch
         environment = child_environment(
-            os.environ, config.secrets(os.environ), config.key_variables(), scratch
+            os.environ, self.keys.secrets(config), config.key_variables(), scratch
         )
         kept = {name: os.environ[name] for name in config.sandbox.env_keep if name in os.environ}
         shell = LocalShell({**environment, **kept}, scratch)
@@ -88,7 +107,8 @@ async def workshop() -> AsyncGenerator[Workshop]:
     hide_memory()
     adopt_orphans()
     async with Transport() as transport:
-        models = Models(transport, os.environ)
+        keys = Keys(os.environ)
         file = default_file(os.environ)
         folder = None if file is None else str(file.parent)
-        yield Workshop(models, Workbench(TOOLS, LocalFiles(), SessionShell, folder))
+        bench = Workbench(TOOLS, LocalFiles(), partial(SessionShell, keys), folder)
+        yield Workshop(Models(transport, keys), bench)
