@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import cast
 from urllib.parse import urlsplit
+from urllib.request import proxy_bypass
 
 import anyio
 import httpx
@@ -35,6 +36,7 @@ _HAND_OVER_SECONDS = 60.0
 """For sending the request and for a free place in the pool."""
 _READ_AHEAD = 1024 * 1024
 """Bytes of an answer that may wait to be taken."""
+_PROXY_WANTS_PASSWORD = 407
 _PROXIES = ("HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY")
 _REASONS: dict[type[httpx.HTTPError], str] = {
     httpx.ConnectError: "nobody answers there",
@@ -189,7 +191,12 @@ class _Reply:
             )
             reply = _Reply(await client.send(request, stream=True))
         except (httpx.HTTPError, httpx.InvalidURL) as error:
+            if isinstance(error, httpx.ProxyError) and "407" in str(error):
+                raise _locked_proxy(endpoint) from None
             raise Unreachable(_lost(endpoint, error)) from None
+        if reply.status == _PROXY_WANTS_PASSWORD:
+            await reply._response.aclose()
+            raise _locked_proxy(endpoint)
         await tasks.start(reply._hear)
         return reply
 
@@ -276,7 +283,30 @@ def _lost(endpoint: Endpoint, error: httpx.HTTPError | httpx.InvalidURL) -> Faul
     if "CERTIFICATE_VERIFY_FAILED" in str(error):
         return faults.untrusted(host)
     known = (reason for kind, reason in _REASONS.items() if isinstance(error, kind))
-    return faults.unreachable(host, next(known, type(error).__name__))
+    reason = next(known, type(error).__name__)
+    proxy = _proxy_variable(endpoint)
+    return faults.unreachable(host, reason if proxy is None else f"{reason}, by way of {proxy}")
+
+
+def _proxy_variable(endpoint: Endpoint) -> str | None:
+    """The variable that names the proxy to this server; None where there is none in between."""
+    parts = urlsplit(endpoint.base_url)
+    host = parts.hostname or ""
+    if _is_here(host) or proxy_bypass(host):
+        return None
+    names = (f"{parts.scheme.upper()}_PROXY", "ALL_PROXY")
+    return next((name for name in names if _variable(name)), None)
+
+
+def _locked_proxy(endpoint: Endpoint) -> ConfigError:
+    return ConfigError(
+        f"The proxy of {_proxy_variable(endpoint) or 'this system'} wants a user and a password "
+        "(HTTP 407): write them into its URL, as http://USER:PASSWORD@HOST:PORT"
+    )
+
+
+def _variable(name: str) -> str:
+    return os.environ.get(name) or os.environ.get(name.lower(), "")
 
 
 def _new_client(
@@ -319,7 +349,7 @@ def _tls(ca_file: str | None) -> ssl.SSLContext:
 
 def _unusable_proxy(error: Exception) -> str:
     """Which variable made the client impossible to build."""
-    found = {name: os.environ.get(name) or os.environ.get(name.lower(), "") for name in _PROXIES}
+    found = {name: _variable(name) for name in _PROXIES}
     if isinstance(error, ImportError):
         name = next((name for name, url in found.items() if url.startswith("socks")), "ALL_PROXY")
         return (
