@@ -52,6 +52,7 @@ class Compaction:
         self._model = model
         self._bench = bench
         self._has_failed = False
+        self._used: int | None = None
 
     @property
     def is_due(self) -> bool:
@@ -77,7 +78,7 @@ class Compaction:
             self._has_failed = True
             self._show(number, "failed", error=str(error))
             raise
-        record = Compacted(number, summary)
+        record = Compacted(number, summary, self._used)
         self._session.record(record)
         for update in updates.compacted(record, known=self._editor.can.compaction):
             self._editor.update(update)
@@ -117,6 +118,8 @@ class Compaction:
                 break
             after = Broken(ended.fault, waits + 1)
             said.clear()
+        if ended.usage is not None:
+            self._used = ended.usage.input_tokens + ended.usage.output_tokens
         summary = "".join(said).strip()
         if not summary or ended.outcome == "refusal":
             raise model_error(Fault("bad_stream", _NO_SUMMARY))

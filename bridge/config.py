@@ -210,7 +210,9 @@ class Config(_Table):
     max_turn_requests: Count = 200
     """Model requests in one prompt's turn."""
     goal_rounds: CountOrNone = 20
-    """CountOrNone of work on one goal in one prompt's turn."""
+    """Rounds of work on one goal in one prompt's turn."""
+    max_tokens_total: Count | None = None
+    """Tokens in and out that a session may take before you are asked; unset: any number."""
     providers: Annotated[dict[str, Provider], Field(min_length=1)]
     models: Annotated[dict[str, Model], Field(min_length=1)]
     sandbox: Sandbox = Sandbox()

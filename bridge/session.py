@@ -24,6 +24,7 @@ from bridge.core.policy import Grant, Mode, Preset
 from bridge.core.records import (
     Announced,
     Compacted,
+    Extended,
     GoalChanged,
     Item,
     Learned,
@@ -81,6 +82,10 @@ class Session:
         self.servers: tuple[McpServer, ...] = ()
         """The editor's MCP servers: checked and kept, not started yet."""
         self.journal = journal
+        self.tokens = 0
+        """All that answers took so far, as the servers counted."""
+        self.extended = Extended(0)
+        """The last time that the person allowed more of them."""
         self._prompts_made = 0
         self._responses_made = 0
         self._told = 0
@@ -177,13 +182,17 @@ class Session:
         match record:
             case Prompted(prompt=number):
                 self._prompts_made = max(self._prompts_made, number)
-            case Responded(response=number, seen=seen):
+            case Responded(response=number, seen=seen, used=used):
                 self._responses_made = max(self._responses_made, number)
+                self.tokens += used or 0
                 self._count(one for one in seen if isinstance(one, Announced))
             case Told():
                 self._told = max(self._told, int(record.message.removeprefix("n")))
-            case Compacted(compaction=number):
+            case Compacted(compaction=number, used=used):
                 self._compactions_made = max(self._compactions_made, number)
+                self.tokens += used or 0
+            case Extended():
+                self.extended = record
             case Titled(title=title):
                 self.title = title
             case Learned(source=source):

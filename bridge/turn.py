@@ -15,7 +15,7 @@ from typing import Literal
 
 import anyio
 
-from bridge import commands, context, knowledge
+from bridge import commands, context, knowledge, spending
 from bridge.acp.editor import SessionEditor
 from bridge.answer import Answer
 from bridge.calls import Calls, Workbench
@@ -82,6 +82,8 @@ class Turn:
             self._entitle(text)
             return await self._work(budget)
         if reply.compact is not None:
+            if not await self._may_spend():
+                return "max_turn_requests"
             await Compaction(session, self.editor, self.model, self.bench).run(reply.compact)
             return "end_turn"
         if reply.text:
@@ -113,7 +115,7 @@ class Turn:
         """Requests and tool calls until the model has no more to call."""
         compaction = Compaction(self.session, self.editor, self.model, self.bench)
         repeats = Repeats()
-        while budget.take():
+        while budget.take() and await self._may_spend():
             self._learn()
             self._note_switch()
             if compaction.is_due:
@@ -135,6 +137,13 @@ class Turn:
             if reminder is not None:
                 self.session.record(Noted(reminder))
         return "max_turn_requests"
+
+    async def _may_spend(self) -> bool:
+        """Whether one more request may be paid for; says so where it may not."""
+        refusal = await spending.refusal(self.session, self.editor)
+        if refusal is not None:
+            self._tell(refusal)
+        return refusal is None
 
     async def _answer(self, compaction: Compaction) -> tuple[Answer, Finished]:
         """One request and its streamed answer, shown and recorded."""

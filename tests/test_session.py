@@ -9,6 +9,8 @@ from bridge.config import load
 from bridge.core.policy import Grant
 from bridge.core.records import (
     Announced,
+    Compacted,
+    Extended,
     GoalChanged,
     Item,
     Opened,
@@ -140,3 +142,10 @@ async def test_cancel_reaches_the_running_prompt_and_all_that_wait(tmp_path: Pat
         with prompt.scope:
             await anyio.sleep_forever()
         assert prompt.scope.cancelled_caught
+
+
+def test_what_was_spent_and_allowed_is_known_after_a_load(tmp_path: Path) -> None:
+    loaded = session(tmp_path)
+    spent = [Responded(1, "p/m", (), (), 100), Responded(2, "p/m", (), ()), Extended(100)]
+    loaded.restore([*spent, Compacted(1, "So far.", 50), Compacted(2, "So far.")])
+    assert (loaded.tokens, loaded.extended.tokens) == (150, 100)

@@ -138,6 +138,16 @@ class Compacted:
 
     compaction: int
     summary: str
+    used: int | None = None
+    """Tokens that it took, as the server counted."""
+
+
+@frozen
+class Extended:
+    """The person lets the session go on beyond what the configuration allows it to spend."""
+
+    tokens: int
+    """What it had spent by then: as much again may follow."""
 
 
 @frozen
@@ -196,6 +206,7 @@ Record: TypeAlias = (
     | Told
     | Forgotten
     | Compacted
+    | Extended
     | LeftOut
     | Unreadable
     | Switched
@@ -214,6 +225,7 @@ RECORDS: dict[str, type[Record]] = {
     "told": Told,
     "forgotten": Forgotten,
     "compacted": Compacted,
+    "extended": Extended,
     "left_out": LeftOut,
     "unreadable": Unreadable,
     "switched": Switched,
