@@ -18,6 +18,7 @@ import anyio
 
 from bridge.acp.schema import McpServer
 from bridge.config import Config, Model
+from bridge.core.caching import Caching
 from bridge.core.goal import NO_GOAL
 from bridge.core.history import Dialect, History
 from bridge.core.policy import Grant, Mode, Preset
@@ -86,6 +87,7 @@ class Session:
         """All that answers took so far, as the servers counted."""
         self.extended = Extended(0)
         """The last time that the person allowed more of them."""
+        self.caching = Caching()
         self._prompts_made = 0
         self._responses_made = 0
         self._told = 0

@@ -12,6 +12,7 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import Literal
+from urllib.parse import urlsplit
 
 import anyio
 
@@ -24,7 +25,7 @@ from bridge.config import Provider
 from bridge.core import goal as goals
 from bridge.core import updates
 from bridge.core.content import plain_text, user_content
-from bridge.core.effects import Effect, Failed, Finished
+from bridge.core.effects import Effect, Failed, Finished, Usage
 from bridge.core.records import Forgotten, Noted, Prompted, Titled, Told
 from bridge.core.repeats import Repeats
 from bridge.core.response import Response
@@ -274,9 +275,19 @@ class Turn:
 
     def _show_usage(self, finished: Finished) -> None:
         window, usage = self.session.model.context_window, finished.usage
-        if window is not None and usage is not None:
+        if usage is None:
+            return
+        self._watch_cache(usage)
+        if window is not None:
             used = usage.input_tokens + usage.output_tokens
             self.editor.update(updates.usage(used, window))
+
+    def _watch_cache(self, usage: Usage) -> None:
+        host = urlsplit(self._provider.base_url).hostname or ""
+        maker = self.session.dialect.maker
+        text = self.session.caching.feed(usage, maker, host, anyio.current_time())
+        if text is not None:
+            self.editor.notice("warning", text)
 
     def _entitle(self, text: str) -> None:
         """Give the session its title, from the first prompt that goes to the model."""
