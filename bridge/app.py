@@ -22,6 +22,8 @@ from bridge.acp.editor import SessionEditor
 from bridge.acp.methods import Agent, take
 from bridge.acp.peer import Peer
 from bridge.acp.stdio import Stdio
+from bridge.catalogues import Catalogues
+from bridge.config import Config
 from bridge.core import handshake
 from bridge.core.wire import JsonObject
 from bridge.session import Prompt, Session
@@ -47,20 +49,25 @@ async def run(config: str | None, stdio: Stdio, received: bytes, hello: JsonObje
     folder = state_folder()
     log.start(folder)
     peer = Peer(initialized=hello is not None)
-    answers = Answers()
+    answers, catalogues = Answers(), Catalogues(folder)
     async with answers, anyio.create_task_group() as tasks:
 
         def warm_up() -> None:
             tasks.start_soon(answers.warm_up)
 
+        def discover(config: Config) -> None:
+            if any(provider.discover for provider in config.providers.values()):
+                tasks.start_soon(answers.discover, catalogues, config, agent)
+
         agent = Agent(
             connection=Connection(peer, stdio),
             tasks=tasks,
-            load_config=lambda: configuration.load(config, os.environ),
+            load_config=lambda: catalogues.opened(configuration.load(config, os.environ)),
             environment=os.environ,
             store=Store(None if folder is None else folder / "sessions"),
             answer=answers.answer,
             warm_up=warm_up,
+            discover=discover,
         )
         if hello is not None:
             agent.can = handshake.client_capabilities(hello)
@@ -119,6 +126,7 @@ class Answers:
         self._opened = AsyncExitStack()
         self._opening = anyio.Lock()
         self._workshop: Any = None
+        self._discovery: Any = None
 
     async def __aenter__(self) -> "Answers":
         return self
@@ -141,6 +149,14 @@ class Answers:
         """Run one prompt to its stop reason."""
         await self.warm_up()
         return await self._workshop.answer(session, editor, prompt)
+
+    async def discover(self, catalogues: Catalogues, config: Config, agent: Agent) -> None:
+        """Ask the servers for their models."""
+        await self.warm_up()
+        if self._discovery is None:
+            module = await run_sync(import_module, "bridge.discovery")
+            self._discovery = module.Discovery(catalogues, self._workshop.models.fetch)
+        await self._discovery.run(config, agent.open_sessions)
 
 
 def state_folder() -> Path | None:

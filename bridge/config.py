@@ -101,6 +101,8 @@ class Provider(_Table):
     """Longest silence within an answer."""
     max_wait: Seconds = 60
     """A server that asks for a longer wait before the next try is not tried again."""
+    discover: bool = False
+    """Ask the server for its models, and offer them beside those that are configured."""
     max_retries: CountOrNone = 4
 
     @property

@@ -12,6 +12,7 @@ from functools import partial
 from bridge.acp.editor import SessionEditor
 from bridge.calls import Workbench
 from bridge.config import Provider, default_file
+from bridge.core.wire import Json
 from bridge.errors import Fault, Refused
 from bridge.keys import Keys
 from bridge.responses.events import Event
@@ -62,6 +63,11 @@ class Models:
                     raise
                 batches = await stack.enter_async_context(asked(other))
             yield batches
+
+    async def fetch(self, provider: Provider, url: str, body: Json) -> Json:
+        """The JSON at a URL of the provider's server."""
+        endpoint = provider.endpoint(await self.keys.key(provider))
+        return await self.transport.fetch(endpoint, url, body)
 
 
 @frozen

@@ -170,6 +170,7 @@ class Player:
             store=Store(self.folder / "state"),
             answer=Workshop(cast("Any", model), Workbench(TOOLS, LocalFiles(), self._shell)).answer,
             warm_up=lambda: None,
+            discover=lambda _: None,
         )
 
     def _shell(self, session: Session) -> LocalShell:

@@ -62,6 +62,8 @@ class Agent:
     """Runs one prompt to its stop reason."""
     warm_up: Callable[[], None]
     """Called when a session is there: what the first prompt needs may be loaded now."""
+    discover: Callable[[Config], None]
+    """Called with it too: the servers may be asked for their models."""
     can: Capabilities = field(default_factory=Capabilities)
     sessions: dict[str, Session] = field(default_factory=dict[str, Session])
     prompts: dict[RequestId, Prompt] = field(default_factory=dict[RequestId, Prompt])
@@ -76,6 +78,10 @@ class Agent:
     def editor(self, session: Session) -> SessionEditor:
         """The editor, for one session."""
         return SessionEditor(self.connection, self.can, session.id)
+
+    def open_sessions(self) -> list[tuple[Session, SessionEditor]]:
+        """Every session, with the editor as it sees it."""
+        return [(session, self.editor(session)) for session in self.sessions.values()]
 
     def close(self) -> None:
         """Close every session: the end of input came."""
@@ -192,6 +198,7 @@ def _new(agent: Agent, params: schema.NewSessionParams) -> Answered:
         if session.id in agent.sessions:
             agent.editor(session).update(updates.commands(commands.menu()))
         agent.warm_up()
+        agent.discover(config)
 
     return Answered({"sessionId": session.id, **_state(session)}, after)
 
@@ -227,6 +234,7 @@ def _load(agent: Agent, params: schema.LoadSessionParams) -> Answered:
         if used and session.model.context_window is not None:
             editor.update(updates.usage(used[-1], session.model.context_window))
         agent.warm_up()
+        agent.discover(config)
 
     return Answered(_state(session), after)
 

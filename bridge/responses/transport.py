@@ -23,8 +23,16 @@ from anyio.abc import TaskGroup, TaskStatus
 from httpx_sse import EventSource
 
 from bridge.beside import beside
-from bridge.core.wire import dump
-from bridge.errors import ConfigError, Fault, ModelError, Unreachable, model_error
+from bridge.core.wire import Json, dump, load
+from bridge.errors import (
+    BadStream,
+    BridgeError,
+    ConfigError,
+    Fault,
+    ModelError,
+    Unreachable,
+    model_error,
+)
 from bridge.responses import faults
 from bridge.responses.answer import Answer, Endpoint, OnWait, begun
 from bridge.responses.events import Event
@@ -36,7 +44,9 @@ _HAND_OVER_SECONDS = 60.0
 """For sending the request and for a free place in the pool."""
 _READ_AHEAD = 1024 * 1024
 """Bytes of an answer that may wait to be taken."""
-_PROXY_WANTS_PASSWORD = 407
+_FETCH_SECONDS = 10.0
+"""For each step of a short answer."""
+_OK, _PROXY_WANTS_PASSWORD = 200, 407
 _PROXIES = ("HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY")
 _REASONS: dict[type[httpx.HTTPError], str] = {
     httpx.ConnectError: "nobody answers there",
@@ -108,6 +118,28 @@ class Transport:
                 yield answer
             finally:
                 await answer.close()
+
+    async def fetch(self, endpoint: Endpoint, url: str, body: Json = None) -> Json:
+        """The JSON at a URL of the server: asked for, or sent this body; raises BridgeError."""
+        async with self._client(endpoint) as client:
+            try:
+                answer = await client.request(
+                    "GET" if body is None else "POST",
+                    url,
+                    params=dict(endpoint.query) or None,
+                    headers=dict(endpoint.headers),
+                    json=body,
+                    timeout=httpx.Timeout(_FETCH_SECONDS, connect=endpoint.connect_timeout),
+                )
+            except (httpx.HTTPError, httpx.InvalidURL) as error:
+                raise _failed(endpoint, error) from None
+        if answer.status_code != _OK:
+            fault = faults.of_response(answer.status_code, answer.headers, b"", 0.0)
+            raise model_error(fault)
+        try:
+            return load(answer.content)
+        except ValueError:
+            raise BadStream(faults.not_a_stream("no JSON")) from None
 
     async def _again(
         self,
@@ -191,9 +223,7 @@ class _Reply:
             )
             reply = _Reply(await client.send(request, stream=True))
         except (httpx.HTTPError, httpx.InvalidURL) as error:
-            if isinstance(error, httpx.ProxyError) and "407" in str(error):
-                raise _locked_proxy(endpoint) from None
-            raise Unreachable(_lost(endpoint, error)) from None
+            raise _failed(endpoint, error) from None
         if reply.status == _PROXY_WANTS_PASSWORD:
             await reply._response.aclose()
             raise _locked_proxy(endpoint)
@@ -273,6 +303,12 @@ def _host(endpoint: Endpoint) -> str:
 
 def _is_here(host: str) -> bool:
     return host in ("localhost", "::1") or host.startswith("127.")
+
+
+def _failed(endpoint: Endpoint, error: httpx.HTTPError | httpx.InvalidURL) -> BridgeError:
+    if isinstance(error, httpx.ProxyError) and str(_PROXY_WANTS_PASSWORD) in str(error):
+        return _locked_proxy(endpoint)
+    return Unreachable(_lost(endpoint, error))
 
 
 def _lost(endpoint: Endpoint, error: httpx.HTTPError | httpx.InvalidURL) -> Fault:
