@@ -8,6 +8,7 @@ import os
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -19,6 +20,7 @@ from bridge.acp.methods import Agent, take
 from bridge.acp.peer import Peer
 from bridge.calls import Workbench
 from bridge.config import load
+from bridge.keys import Keys
 from bridge.responses.transport import Transport
 from bridge.store import Store
 from bridge.workshop import Models, SessionShell, Workshop
@@ -118,15 +120,17 @@ async def stage(
         Transport(None if wired else model.inner) as transport,
         anyio.create_task_group() as tasks,
     ):
-        bench = Workbench(TOOLS, LocalFiles(), SessionShell)
+        keys = Keys(os.environ)
+        bench = Workbench(TOOLS, LocalFiles(), partial(SessionShell, keys))
         agent = Agent(
             connection=Connection(peer, cast("Any", _Stdout(written.send_nowait))),
             tasks=tasks,
             load_config=lambda: load(str(file), {}),
             environment={},
             store=Store(folder / "state"),
-            answer=Workshop(Models(transport, os.environ), bench).answer,
+            answer=Workshop(Models(transport, keys), bench).answer,
             warm_up=lambda: None,
+            discover=lambda _: None,
         )
         editor = Editor(cast("Any", _Stdin(agent, peer)), cast("Any", to_editor))
         tasks.start_soon(editor.listen)
