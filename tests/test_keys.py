@@ -21,6 +21,7 @@ from bridge.keys import Keys, expiry
 from bridge.responses.transport import Transport
 from bridge.workshop import Models
 from tests.fake_responses import FakeResponses, Reply, said, stream
+from tests.test_transport import BODY
 
 pytestmark = pytest.mark.anyio
 
@@ -294,7 +295,7 @@ async def ask(fake: FakeResponses, keys: Keys, provider: Provider) -> str:
     with anyio.fail_after(20):
         async with (
             Transport(fake.inner) as transport,
-            Models(transport, keys).stream(provider, {"model": "m"}, unheard) as batches,
+            Models(transport, keys).stream(provider, BODY, unheard) as batches,
         ):
             async for batch in batches:
                 for event in batch:
