@@ -1,7 +1,8 @@
 """One answer of the model's: shown to the editor as it comes, recorded when it has ended.
 
 Rule 1: what is to be shown is decided by core/response.py; here it gets its ids and goes out.
-Rule 2: every call that was announced ends once: by its result, or here when its answer fails.
+Rule 2: every call that was announced ends once: by its result, or here when its answer fails. What
+the provider calls itself ends with the answer at the latest.
 Rule 3: nothing here waits, so that a cancelled turn can still put everything in order.
 """
 
@@ -11,14 +12,26 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from bridge.acp.editor import SessionEditor
-from bridge.core import updates
-from bridge.core.effects import Call, Effect, FunctionCall, Restart, Say, Think, Usage
-from bridge.core.records import Announced, Responded, Returned, SaidText
+from bridge.core import money, updates
+from bridge.core.effects import (
+    Call,
+    Effect,
+    Finished,
+    FunctionCall,
+    HostedCall,
+    Restart,
+    Say,
+    Think,
+    Usage,
+)
+from bridge.core.hosted import look_of
+from bridge.core.records import Announced, Cost, Hosted, Responded, Returned, SaidText
 from bridge.core.wire import JsonObject
 from bridge.session import Session
-from tools.base import Bound, Card, Place, Tool
+from tools.base import Bound, Card, Place, Text, Tool
 
 _RESTART = "\n\nThe answer broke off and starts again:\n\n"
+_NOT_TOLD = "Error: the answer ended before the provider told what came of this call"
 _EARLY_PATH = re.compile(r'"file_path"\s*:\s*"((?:[^"\\]|\\.)*)"')
 
 
@@ -41,10 +54,14 @@ class Answer:
         self._seen: list[_Text | str] = []
         """What was shown, in order: texts, and the card ids of calls."""
         self._texts: dict[str, _Text] = {}
-        self._cards: dict[str, Announced] = {}
+        self._cards: dict[str, Announced | Hosted] = {}
         self._announced: dict[str, tuple[FunctionCall, Announced]] = {}
         """The calls of the attempt that runs, by their own ids."""
+        self._hosted: dict[int, Announced] = {}
+        """The calls that the provider is making, by their items."""
         self._broken_off: list[Returned] = []
+        self._costs: list[Cost | None] = []
+        """Of every attempt that ended well: each is paid for."""
         self._restarts = 0
         self.visible = False
         """Message text was shown or a call announced."""
@@ -64,6 +81,10 @@ class Answer:
                 case Call(call=call):
                     self.visible = True
                     self._announce(call, complete=effect.complete)
+                case HostedCall():
+                    self._host(effect)
+                case Finished(usage=Usage() as usage):
+                    self._costs.append(money.cost_of(usage, self._session.model.price))
                 case _:
                     pass
 
@@ -73,6 +94,7 @@ class Answer:
 
     def record(self, items: tuple[JsonObject, ...], usage: Usage | None = None) -> None:
         """Write the answer down; without items it leaves no trace in the history."""
+        self._stop_hosted()
         seen = tuple(
             self._cards[one]
             if isinstance(one, str)
@@ -81,7 +103,8 @@ class Answer:
         )
         used = None if usage is None else usage.input_tokens + usage.output_tokens
         maker = self._session.dialect.maker
-        self._session.record(Responded(self._number, maker, seen, items, used))
+        cost = money.total(self._costs)
+        self._session.record(Responded(self._number, maker, seen, items, used, cost))
         for returned in self._broken_off:
             self._session.record(returned)
 
@@ -94,6 +117,7 @@ class Answer:
         """End the calls of an attempt that failed; another one follows."""
         self._broken_off += self._ended(reason, set())
         self._announced.clear()
+        self._stop_hosted()
 
     def _ended(self, reason: str, running: set[str]) -> Iterator[Returned]:
         for call_id, (call, announced) in self._announced.items():
@@ -123,6 +147,30 @@ class Answer:
             self._seen.append(card_id)
         can, cwd = self._editor.can, self._session.cwd
         self._editor.update(show(announced, cwd=cwd, terminal=can.terminal_output))
+
+    def _host(self, effect: HostedCall) -> None:
+        """Show a call of the provider's as it stands."""
+        look, begun = look_of(effect.given), self._hosted.get(effect.item)
+        call_id = effect.id or f"{look.name}_{self._number}_{effect.item}"
+        card_id = self._session.card_id(call_id) if begun is None else begun.card_id
+        call = Announced(card_id, call_id, look.name, look.arguments, look.card)
+        if begun is None:
+            self._hosted[effect.item] = call
+            self._seen.append(card_id)
+            self._editor.update(updates.hosted_begin(call))
+        if effect.status != "in_progress":
+            ended = Hosted(call, look.shown, ok=effect.status == "completed")
+            self._end_hosted(effect.item, ended)
+
+    def _stop_hosted(self) -> None:
+        """End the calls of the provider's of which no more will be heard."""
+        for item, call in list(self._hosted.items()):
+            self._end_hosted(item, Hosted(call, (Text(_NOT_TOLD),), ok=False))
+
+    def _end_hosted(self, item: int, ended: Hosted) -> None:
+        del self._hosted[item]
+        self._cards[ended.call.card_id] = ended
+        self._editor.update(updates.hosted_end(ended))
 
     def _card(self, call: FunctionCall) -> Card:
         tool = self._tools.get(call.name)

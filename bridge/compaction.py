@@ -22,7 +22,7 @@ from bridge.core.response import Response
 from bridge.errors import BridgeError, Fault, TooLong, model_error
 from bridge.exchange import ModelPort, attempt, provider_of, wait_notice
 from bridge.responses.faults import Broken
-from bridge.session import Session, dialect
+from bridge.session import Session
 
 _TASK = """\
 The conversation gets too long and is compacted now. Write the summary that you will work from:
@@ -98,7 +98,7 @@ class Compaction:
         session, said = self._session, list[str]()
         model = self._summariser()
         task = f"{_TASK}\nThe user asks to keep above all: {hint}\n" if hint else _TASK
-        items = session.history.input(dialect(model))
+        items = session.history.input(session.dialect_of(model))
         items = window.shortened(items) if shorten else items
         body = context.request_body(session, self._bench, [*items, message(task)], model)
         waits, after = 0, None
@@ -131,7 +131,7 @@ class Compaction:
         maker, model = session.history.maker, session.model
         for other in session.config.models.values():
             larger = (other.context_window or 0) > (model.context_window or 0)
-            if larger and maker == dialect(other).maker:
+            if larger and maker == session.dialect_of(other).maker:
                 return other
         return model
 

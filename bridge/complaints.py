@@ -81,7 +81,7 @@ def unfit(fault: ErrorDetails, keys: Mapping[str, Iterable[str]]) -> Complaint:
     if fault["type"] != "extra_forbidden":
         return Complaint(where, wrong(fault), fault["type"])
     *tables, name = where
-    kind = tables[0] if tables else ""
+    kind = ".".join(tables[:1] + tables[2:])  # without the table's own name
     return Complaint(where, f"is not known; {_remedy(name, kind, keys)}", fault["type"])
 
 
@@ -108,7 +108,8 @@ def _table(kind: str) -> str:
         case "sandbox":
             return "[sandbox]"
         case _:
-            return f"[{kind}.NAME]"
+            first, _, rest = kind.partition(".")
+            return f"[{first}.NAME.{rest}]" if rest else f"[{first}.NAME]"
 
 
 def sentence(file: Path, text: str, complaints: Iterable[Complaint]) -> str:

@@ -26,9 +26,12 @@ from bridge.fields import (
     Command,
     Count,
     CountOrNone,
+    Currency,
     ExtraBody,
     File,
     Headers,
+    Omit,
+    Rate,
     Seconds,
     Text,
     TextOfFile,
@@ -45,6 +48,12 @@ _REMOTE_FIRST_EVENT = 300.0
 
 _LONGEST_KEY = 64 * 1024
 _SOURCES = ("api_key_env", "api_key_file", "api_key_command")
+
+KINDS = (
+    "openai", "azure", "openrouter", "xai", "deepseek",
+    "vllm", "llama.cpp", "lmstudio", "ollama", "litellm",
+)  # fmt: skip
+"""The servers whose peculiarities responses/quirks.py knows."""
 
 
 @frozen
@@ -104,6 +113,8 @@ class Provider(_Table):
     discover: bool = False
     """Ask the server for its models, and offer them beside those that are configured."""
     max_retries: CountOrNone = 4
+    quirks: Text | None = None
+    """Which kind of server it is; unset: told by base_url, where that is possible."""
 
     @property
     def is_local(self) -> bool:
@@ -158,6 +169,16 @@ class Provider(_Table):
         )
 
 
+class Price(_Table):
+    """What a million tokens cost."""
+
+    input: Rate
+    cached_input: Rate | None = None
+    """Input that the provider had in its cache; unset: as other input."""
+    output: Rate
+    currency: Currency = "USD"
+
+
 class Model(_Table):
     """One model of a provider, and how to talk to it."""
 
@@ -180,19 +201,24 @@ class Model(_Table):
     """The model takes images."""
     replay: Literal["portable", "verbatim"] = "portable"
     """Send earlier items back without the server's ids, or exactly as they came."""
-    replay_reasoning: Literal["encrypted", "content", "both", "none"] = "encrypted"
-    """Which part of earlier reasoning goes back to the server."""
+    replay_reasoning: Literal["encrypted", "content", "both", "none"] | None = None
+    """Which part of earlier reasoning goes back; unset: what this kind of server takes."""
     verbosity: Literal["low", "medium", "high"] | None = None
     service_tier: Text | None = None
-    parallel_tool_calls: bool = True
-    strict: bool = True
-    """Tool schemas in strict form."""
+    parallel_tool_calls: bool | None = None
+    """Unset: yes, unless this kind of server cannot."""
+    strict: bool | None = None
+    """Tool schemas in strict form; unset: yes, unless this kind of server cannot."""
     system_prompt: TextOfFile | None = Field(default=None, alias="system_prompt_file")
     """The text of a file that takes the place of our own instructions."""
     hosted_tools: Texts = ()
     """Tools that the provider runs itself, such as web_search."""
     extra_body: ExtraBody = {}
     """Merged into every request."""
+    omit: Omit = ()
+    """Parameters left out of every request."""
+    price: Price | None = None
+    """Where the server reports no cost itself, the editor shows what this comes to."""
 
 
 class Sandbox(_Table):
@@ -264,6 +290,7 @@ KEYS: Mapping[str, tuple[str, ...]] = {
     "": _keys(Config),
     "providers": _keys(Provider),
     "models": _keys(Model),
+    "models.price": _keys(Price),
     "sandbox": _keys(Sandbox),
 }
 """Every key there is, by the table it belongs into; "" is the top level."""
@@ -385,6 +412,9 @@ def _contradictions(config: Config) -> Iterator[Complaint]:
         if len(sources) > 1:
             what = f"and {sources[0]} name two sources of one key; keep one of them"
             yield Complaint(("providers", name, sources[1]), what)
+        if provider.quirks is not None and provider.quirks not in KINDS:
+            what = f"must be the name of a kind of server; {nearest(provider.quirks, KINDS)}"
+            yield Complaint(("providers", name, "quirks"), what)
     for name, model in config.models.items():
         if model.provider not in config.providers:
             what = _must_name("providers", model.provider, config.providers)

@@ -59,13 +59,16 @@ def request_body(
     session: Session, bench: Workbench, input_items: Sequence[Item], model: Model
 ) -> dict[str, object]:
     """The body of a request of this session with these input items, for this model."""
+    quirks = session.quirks_of(model)
     return request.body(
         model,
+        quirks,
         effort=session.effort if model is session.model else model.effort,
         instructions=instructions(session),
         input=input_items,
-        tools=bench.offered(strict=model.strict),
+        tools=bench.offered(strict=quirks.strict),
         cache_key=session.id,
+        without=session.refused_by(model),
     )
 
 

@@ -4,6 +4,7 @@ Rule 1: the text of an error names the thing, the cause and the remedy in one se
 Rule 2: no key, header, prompt text or traceback ever enters an error.
 """
 
+from dataclasses import field
 from typing import Literal
 
 from tools.frozen import frozen
@@ -58,6 +59,8 @@ class Fault:
     kind: ErrorKind
     message: str
     """Our sentence: cause and remedy."""
+    cause: str = field(default="", kw_only=True)
+    """The sentence without the remedy, for as long as we try ourselves."""
     status: int | None = None
     """HTTP status, where the failure came as one."""
     code: str | None = None
@@ -66,6 +69,8 @@ class Fault:
     retry_after: float | None = None
     """Seconds the server asked us to wait."""
     retryable: bool = False
+    parameter: str | None = None
+    """The parameter of the request that the server refuses, where one can go without it."""
 
 
 class ModelError(BridgeError):

@@ -46,7 +46,8 @@ def provider_of(session: Session, model: Model) -> Provider:
 
 def wait_notice(fault: Fault, attempt: int, most: int, seconds: float) -> str:
     """What the person is told of a wait before another attempt."""
-    return f"{fault.message}; trying again in {seconds:.0f} s ({attempt} of {most})"
+    when = "now" if seconds < 1 else f"in {seconds:.0f} s"
+    return f"{fault.cause or fault.message}; trying again {when} ({attempt} of {most})"
 
 
 async def attempt(

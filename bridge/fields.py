@@ -21,6 +21,7 @@ _PRINTABLE = re.compile(r"[\x20-\x7e]*")
 _URL = re.compile(r"[\x21-\x5b\x5d-\x7e]+")
 _KEY_HEADERS = ("authorization", "proxy-authorization", "api-key", "x-api-key", "cookie")
 _LOCAL_NAMES = (".localhost", ".local", ".internal", ".lan", ".home.arpa")
+_CURRENCY = re.compile(r"[A-Z]{3}")
 _OURS = ("model", "instructions", "input", "tools", "stream")
 
 
@@ -91,6 +92,19 @@ def _extra_body(value: dict[str, JsonValue]) -> dict[str, JsonValue]:
     return value
 
 
+def _omit(value: tuple[str, ...]) -> tuple[str, ...]:
+    for name in _OURS:
+        if name in value:
+            raise ValueError(f"must not hold {name}, which every request needs")
+    return value
+
+
+def _currency(value: str) -> str:
+    if not _CURRENCY.fullmatch(value):
+        raise ValueError('must be a code of three capital letters, such as "USD"')
+    return value
+
+
 def _absolute(value: str, info: ValidationInfo) -> str:
     """A path; a relative one starts at the folder of the configuration file."""
     context = cast("dict[str, Path]", info.context or {})
@@ -127,6 +141,10 @@ Count: TypeAlias = Annotated[int, Field(gt=0)]
 CountOrNone: TypeAlias = Annotated[int, Field(ge=0)]
 """Zero: not at all."""
 Seconds: TypeAlias = Annotated[float, Field(gt=0)]
+Rate: TypeAlias = Annotated[float, Field(ge=0)]
+"""Money for a million tokens."""
+Currency: TypeAlias = Annotated[str, AfterValidator(_currency)]
+"""ISO 4217."""
 Url: TypeAlias = Annotated[str, AfterValidator(_url)]
 Variable: TypeAlias = Annotated[str, AfterValidator(_variable)]
 Variables: TypeAlias = Annotated[tuple[Variable, ...], Field(strict=False)]
@@ -136,6 +154,7 @@ Command: TypeAlias = Annotated[
     tuple[str, ...], Field(strict=False, min_length=1), AfterValidator(_command)
 ]
 """A program and its arguments; no shell reads them."""
+Omit: TypeAlias = Annotated[Texts, AfterValidator(_omit)]
 File: TypeAlias = Annotated[Text, AfterValidator(_absolute)]
 TextOfFile: TypeAlias = Annotated[Text, AfterValidator(_text_of)]
 """Written as a path; the value is what the file holds."""

@@ -28,6 +28,8 @@ class Remedies:
     """
 
     def __init__(self, session: Session, compaction: Compaction) -> None:
+        self.sent: frozenset[str] = frozenset()
+        """The parameters of the last request."""
         self.left_out: int | None = None
         """From where on the next request leaves out what the server may not take."""
         self._session = session
@@ -48,6 +50,8 @@ class Remedies:
         fault = error.fault
         if isinstance(error, TooLong):
             return await self._shorten(error)
+        if fault.parameter in self.sent:
+            return self._forgo(str(fault.parameter))
         if fault.code == faults.UNREADABLE:
             return self._once("reasoning") and self._forget_reasoning()
         if faults.is_about_input(fault) and self._once("input"):
@@ -62,6 +66,11 @@ class Remedies:
             return True
         session.record(Forgotten(session.next_prompt() - 1))
         raise TooLong(replace(error.fault, message=_TOO_LONG)) from None
+
+    def _forgo(self, parameter: str) -> bool:
+        log.say(f"the server does not know {parameter}; going on without it in this session")
+        self._session.refuse(parameter)
+        return True
 
     def _forget_reasoning(self) -> bool:
         log.say("the server cannot read the reasoning it encrypted; going on without")

@@ -18,6 +18,7 @@ import anyio
 
 from bridge.acp.schema import McpServer
 from bridge.config import Config, Model
+from bridge.core import money
 from bridge.core.caching import Caching
 from bridge.core.goal import NO_GOAL
 from bridge.core.history import Dialect, History
@@ -25,8 +26,10 @@ from bridge.core.policy import Grant, Mode, Preset
 from bridge.core.records import (
     Announced,
     Compacted,
+    Cost,
     Extended,
     GoalChanged,
+    Hosted,
     Item,
     Learned,
     Opened,
@@ -38,6 +41,7 @@ from bridge.core.records import (
     Titled,
     Told,
 )
+from bridge.responses.quirks import InForce, in_force
 from bridge.store import Journal, timestamp
 from tools.base import Access
 from tools.seen import Seen
@@ -88,12 +92,20 @@ class Session:
         self.extended = Extended(0)
         """The last time that the person allowed more of them."""
         self.caching = Caching()
+        self._refused: dict[str, set[str]] = {}
+        """Parameters that a model's server has refused, by the model's maker."""
         self._prompts_made = 0
         self._responses_made = 0
         self._told = 0
         self._compactions_made = 0
         self._calls: Counter[str] = Counter()
         self._scratch: str | None = None
+        self._costs: list[Cost | None] = []
+
+    @property
+    def cost(self) -> Cost | None:
+        """What all answers so far cost, as far as that is known."""
+        return money.total(self._costs)
 
     @property
     def model(self) -> Model:
@@ -116,7 +128,24 @@ class Session:
     @property
     def dialect(self) -> Dialect:
         """How the model in force wants its history."""
-        return dialect(self.model)
+        return self.dialect_of(self.model)
+
+    def dialect_of(self, model: Model) -> Dialect:
+        """How this model wants a history."""
+        maker = f"{model.provider}/{model.model}"
+        return Dialect(maker, model.replay, self.quirks_of(model).replay_reasoning, model.images)
+
+    def quirks_of(self, model: Model) -> InForce:
+        """How the server of this model is spoken to."""
+        return in_force(self.config.providers[model.provider], model)
+
+    def refused_by(self, model: Model) -> frozenset[str]:
+        """Parameters that requests to this model leave out from now on."""
+        return frozenset(self._refused.get(self.dialect_of(model).maker, ()))
+
+    def refuse(self, parameter: str) -> None:
+        """The server of the model in force does not know this parameter."""
+        self._refused.setdefault(self.dialect.maker, set()).add(parameter)
 
     def record(self, record: Record) -> None:
         """Write one record down and apply it."""
@@ -184,10 +213,12 @@ class Session:
         match record:
             case Prompted(prompt=number):
                 self._prompts_made = max(self._prompts_made, number)
-            case Responded(response=number, seen=seen, used=used):
+            case Responded(response=number, seen=seen, used=used, cost=cost):
                 self._responses_made = max(self._responses_made, number)
                 self.tokens += used or 0
                 self._count(one for one in seen if isinstance(one, Announced))
+                self._count(one.call for one in seen if isinstance(one, Hosted))
+                self._costs.append(cost)
             case Told():
                 self._told = max(self._told, int(record.message.removeprefix("n")))
             case Compacted(compaction=number, used=used):
@@ -227,12 +258,6 @@ class Session:
                 self.effort = switched.value
             case "permission":
                 self.permission = cast("Preset", switched.value)
-
-
-def dialect(model: Model) -> Dialect:
-    """How this model wants a history."""
-    maker = f"{model.provider}/{model.model}"
-    return Dialect(maker, model.replay, model.replay_reasoning, model.images)
 
 
 def now() -> str:

@@ -224,7 +224,9 @@ class Turn:
     def _body(self, remedies: Remedies) -> dict[str, object]:
         session = self.session
         items = session.history.input(session.dialect, left_out=remedies.left_out)
-        return context.request_body(session, self.bench, items, session.model)
+        body = context.request_body(session, self.bench, items, session.model)
+        remedies.sent = frozenset(body)
+        return body
 
     def _unfinished(self, finished: Finished) -> StopReason:
         match finished.outcome:
@@ -280,7 +282,7 @@ class Turn:
         self._watch_cache(usage)
         if window is not None:
             used = usage.input_tokens + usage.output_tokens
-            self.editor.update(updates.usage(used, window))
+            self.editor.update(updates.usage(used, window, self.session.cost))
 
     def _watch_cache(self, usage: Usage) -> None:
         host = urlsplit(self._provider.base_url).hostname or ""

@@ -9,9 +9,10 @@ from hypothesis import settings
 from tests import pairing
 
 # CI judges the change and not its luck: there the examples are the same every time.
-settings.register_profile("ci", derandomize=True)
-if os.environ.get("CI") == "true":
-    settings.load_profile("ci")
+# How long an example takes says more of the machine than of the program.
+settings.register_profile("here", deadline=None)
+settings.register_profile("ci", derandomize=True, deadline=None)
+settings.load_profile("ci" if os.environ.get("CI") == "true" else "here")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

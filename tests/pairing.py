@@ -27,7 +27,7 @@ LONGEST_CALL_ID = 64
 
 _KEYS = {
     "message": {"type", "role", "content", "phase"},
-    "reasoning": {"type", "summary", "content", "encrypted_content"},
+    "reasoning": {"type", "summary", "content", "encrypted_content", "signature", "format"},
     "function_call": {"type", "call_id", "name", "arguments", "namespace", "caller"},
     "custom_tool_call": {"type", "call_id", "name", "input"},
     "function_call_output": {"type", "call_id", "output"},
@@ -39,7 +39,7 @@ _PARTS = {
     "assistant": {"output_text": "text", "refusal": "refusal"},
 }
 """Role -> kind of part -> the field that must hold something."""
-_INCLUDES = {"reasoning.encrypted_content"}
+_INCLUDES = {"reasoning.encrypted_content", "web_search_call.action.sources"}
 _TEXTS = ("name", "arguments", "input", "output")
 
 

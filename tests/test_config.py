@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from bridge.complaints import line_numbers
-from bridge.config import KEYS, Config, Endpoint, Model, Provider, default_file, load
+from bridge.config import KEYS, KINDS, Config, Endpoint, Model, Provider, default_file, load
 from bridge.errors import ConfigError, LoginRequired
 from bridge.fields import KEY_SOURCES, is_local
 
@@ -51,8 +51,9 @@ def test_a_short_file_gets_every_default(tmp_path: Path) -> None:
     )
     assert (found.max_turn_requests, found.goal_rounds, found.sandbox.env_keep) == (200, 20, ())
     assert (model.model, model.name, model.efforts, model.effort) == ("m", None, (), None)
-    assert (model.replay, model.replay_reasoning) == ("portable", "encrypted")
-    assert (model.strict, model.parallel_tool_calls, model.images) == (True, True, False)
+    assert (model.replay, model.replay_reasoning) == ("portable", None)
+    assert (model.strict, model.parallel_tool_calls, model.images) == (None, None, False)
+    assert (model.omit, model.price, found.providers["p"].quirks) == ((), None, None)
     assert found.providers["p"].endpoint(None) == Endpoint(
         base_url="https://p.example/v1",
         is_local=False,
@@ -193,6 +194,22 @@ TWO = PROVIDER + MODEL
          "the wrong kind"),
         (TWO + "extra_body = { stream = false }\n", ":5: models.m.extra_body must not set stream, "
          "which every request needs as it is"),
+        (TWO + "omit = ['store', 'stream']\n", ":5: models.m.omit must not hold stream, which "
+         "every request needs"),
+        (PROVIDER + "quirks = 'llama-cpp'\n" + MODEL, ":3: providers.p.quirks must be the name "
+         "of a kind of server; nearest: llama.cpp"),
+        (PROVIDER + "quirks = 'q'\n" + MODEL, ":3: providers.p.quirks must be the name of a "
+         "kind of server; known are: " + ", ".join(KINDS)),
+        (TWO + "price = { input = 1, ouput = 2 }\n", ":5: models.m.price.ouput is not known; "
+         "nearest: output (and 1 more)"),
+        (TWO + "[models.m.price]\ninput = 1\noutput = 2\ncached = 1\n",
+         ":8: models.m.price.cached is not known; nearest: cached_input"),
+        (TWO + "cached_input = 1\n", ":5: models.m.cached_input is not known; it belongs into "
+         "[models.NAME.price]"),
+        (TWO + "price = { input = -1, output = 2 }\n", ":5: models.m.price.input must be at least "
+         "0"),
+        (TWO + "price = { input = 1, output = 2, currency = 'Euro' }\n", ":5: "
+         'models.m.price.currency must be a code of three capital letters, such as "USD"'),
         ("permission = 'all'\n" + TWO, ":1: permission must be 'ask', 'workspace-write' or "
          "'danger-full-access'"),
         ("default_mode = 'act'\n" + TWO, ":1: default_mode must be 'default' or 'plan'"),
@@ -527,7 +544,7 @@ def test_the_example_works_as_it_is(tmp_path: Path) -> None:
 
 def test_the_example_works_with_every_setting_switched_on(tmp_path: Path) -> None:
     found = example(tmp_path, COMMENTED.sub("", EXAMPLE.read_text(encoding="utf-8")))
-    assert len(found.providers) == len(found.models) == 8
+    assert len(found.providers) == len(found.models) == 10
 
 
 def test_each_part_of_the_example_works_alone(tmp_path: Path) -> None:
@@ -544,7 +561,8 @@ def test_the_files_shown_by_the_readme_work(tmp_path: Path) -> None:
 def test_the_example_shows_every_setting() -> None:
     shown = line_numbers(COMMENTED.sub("", EXAMPLE.read_text(encoding="utf-8")))
     found = {(path[0] if len(path) > 1 else "", name) for path in shown for name in path[-1:]}
-    for kind, names in KEYS.items():
+    tables = {kind: names for kind, names in KEYS.items() if "." not in kind}
+    for kind, names in tables.items():
         missing = {name for name in names if (kind, name) not in found}
         assert missing - set(KEYS) == set(), kind
 
@@ -553,6 +571,6 @@ def test_defaults_shown_by_the_example_are_the_defaults() -> None:
     text = COMMENTED.sub("", EXAMPLE.read_text(encoding="utf-8"))
     fields = {**Config.model_fields, **Provider.model_fields, **Model.model_fields}
     shown = re.findall(r"^(\w+) = (\S+) +# default", text, re.MULTILINE)
-    assert len(shown) == 13
+    assert len(shown) == 10
     for name, value in shown:
         assert str(fields[name].default).lower() == value.strip('"'), name

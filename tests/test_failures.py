@@ -63,9 +63,10 @@ def say(*pieces: str, message: str = "m1.0", kind: str = "agent_message_chunk") 
 GREETED, BEGUN, REST = say("Hello", " ther", "e"), say("Hello", " ther"), say("e")
 
 
-def again(sentence: str, attempt: int, most: int = 4, seconds: object = "<some>") -> list[Message]:
-    when = f"trying again in {seconds} s ({attempt} of {most})"
-    title = f"{sentence}; {when}"
+def again(sentence: str, attempt: int, most: int = 4, when: str = "<soon>") -> list[Message]:
+    """A notice of a wait: what happened, without what a person could do about it."""
+    cause = re.split("[:;] (?:send|wait|check)", sentence)[0]
+    title = f"{cause}; trying again {when} ({attempt} of {most})"
     return [{"sessionUpdate": "notice", "severity": "warning", "title": title}]
 
 
@@ -135,7 +136,7 @@ ROWS: dict[str, Row] = {
     # -- before anything was shown
     "a rate limit with a hint, twice": Row(
         [*[refusal(429, "rate_limit_exceeded", retry_after="7")] * 2, HELLO],
-        [*again(LIMITED, 1, seconds=7), *again(LIMITED, 2, seconds=7), *GREETED], END, 14),
+        [*again(LIMITED, 1, when="in 7 s"), *again(LIMITED, 2, when="in 7 s"), *GREETED], END, 14),
     "an error of the server, twice": Row(
         [*[refusal(500, message="")] * 2, HELLO],
         [one for attempt in (1, 2)
@@ -283,4 +284,4 @@ async def test_a_failure_is_told_as_it_is_and_the_next_prompt_answered(
 def plain(updates: Sequence[Message], workspace: Path) -> list[Message]:
     """The updates without what differs from run to run."""
     text = json.dumps(updates).replace(str(workspace), "<ws>")
-    return json.loads(re.sub(r"again in [01] s", "again in <some> s", text))
+    return json.loads(re.sub(r"again (?:now|in [01] s)", "again <soon>", text))

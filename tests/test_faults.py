@@ -105,6 +105,41 @@ def test_message_and_code_are_found_in_every_form() -> None:
     check({"error": {"message": {"msg": "m"}}}, "m")
 
 
+def test_a_refused_parameter_is_named_with_the_way_to_leave_it_out() -> None:
+    def check(status: int, error: dict[str, Any], parameter: str | None) -> None:
+        fault = answered(status, {"error": error})
+        assert fault.parameter == parameter
+        assert ('add omit = ["store"] to the model' in fault.message) is (parameter is not None)
+
+    refusal = {"message": "Unknown parameter: 'store'.", "param": "store"}
+    check(400, refusal, "store")
+    check(422, refusal, "store")
+    check(400, {"message": "Unknown parameter: 'input'."}, None)
+    check(400, {"message": "No."}, None)
+    check(429, refusal, None)
+    check(500, refusal, None)
+    check(401, refusal, None)
+
+
+def test_nothing_at_an_address_of_azure_has_three_causes() -> None:
+    def check(host: str, body: bytes, *, named: bool) -> None:
+        fault = faults.of_response(404, {}, body, NOW, (), host)
+        assert ("`model` must be the name of the deployment and not" in fault.message) is named
+        assert ("check base_url and the model's name" in fault.message) is not named
+
+    said = b'{"error":{"code":"404","message":"Resource not found"}}'
+    for host in ("x.openai.azure.com", "x.cognitiveservices.azure.com", "x.services.ai.azure.com"):
+        check(host, b"", named=True)
+        check(host, said, named=True)
+        check(host, b'{"error":{"message":"The deployment does not exist."}}', named=False)
+    check("api.openai.com", said, named=False)
+    assert faults.of_response(404, {}, said, NOW, (), "x.openai.azure.com").message == (
+        "The provider refused the request (HTTP 404): Resource not found; `model` must be the name "
+        "of the deployment and not of the model, base_url must end in /openai/v1, and the region "
+        "or API version must have the Responses API"
+    )
+
+
 def test_the_sentence_names_the_cause_and_a_remedy() -> None:
     def check(fault: Fault, message: str) -> None:
         assert fault.message == message

@@ -92,6 +92,12 @@ def sent(records: Iterable[Record], dialect: Dialect = PORTABLE) -> list[Item]:
         (Dialect(OWN, reasoning="none"), reasoning(encrypted_content="e"), None),
         (Dialect("xai/grok"), reasoning(encrypted_content="e"), reasoning()),
         (Dialect("xai/grok"), {"type": "reasoning", "summary": [], "encrypted_content": "e"}, None),
+        # a signed thought
+        (Dialect(OWN, reasoning="both"), reasoning(content=[1], signature="s", format="f"),
+         reasoning(content=[1], signature="s", format="f")),
+        (PORTABLE, reasoning(content=[1], signature="s", format="f"), reasoning(format="f")),
+        (Dialect("xai/grok", reasoning="both"), reasoning(content=[1], signature="s", format="f"),
+         reasoning(content=[1])),
         (PORTABLE, {"type": "reasoning", "encrypted_content": "e"},
          {"type": "reasoning", "encrypted_content": "e", "summary": []}),
         (PORTABLE, {"type": "compaction", "id": "c", "encrypted_content": "e"},

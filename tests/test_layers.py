@@ -19,7 +19,7 @@ FILES = {
 PURE = [
     "bridge", "bridge.acp", "bridge.acp.peer", "bridge.acp.schema", "bridge.core", "bridge.core.*",
     "bridge.errors", "bridge.responses", "bridge.responses.events", "bridge.responses.faults",
-    "bridge.responses.quirks", "bridge.responses.request",
+    "bridge.responses.quirks", "bridge.responses.refused", "bridge.responses.request",
     "bridge.responses.sse", "tools.base", "tools.frozen", "tools.hint", "tools.page", "tools.seen",
     "tools.splice",
 ]  # fmt: skip

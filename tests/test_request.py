@@ -1,10 +1,11 @@
 import json
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Literal, cast
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from bridge.responses.quirks import InForce
 from bridge.responses.request import body, function_tool
 
 
@@ -15,8 +16,6 @@ class Settings:
     summary: str | None = None
     verbosity: str | None = None
     service_tier: str | None = None
-    parallel_tool_calls: bool = True
-    replay_reasoning: Literal["encrypted", "content", "both", "none"] = "none"
     extra_body: dict[str, Any] = field(default_factory=dict[str, Any])
     hosted_tools: tuple[str, ...] = ()
 
@@ -25,15 +24,22 @@ TOOL = function_tool("read", "Reads.", {"type": "object", "properties": {}}, str
 
 
 def asked(
-    settings: Settings | None = None, *, effort: str | None = None, tools: Any = ()
+    settings: Settings | None = None,
+    quirks: InForce | None = None,
+    *,
+    effort: str | None = None,
+    tools: Any = (),
+    without: tuple[str, ...] = (),
 ) -> dict[str, object]:
     return body(
         settings or Settings(),
+        quirks or InForce(sources=False),
         effort=effort,
         instructions="Be good.",
         input=[{"role": "user", "content": "hi"}],
         tools=tools,
         cache_key="s1",
+        without=without,
     )
 
 
@@ -61,20 +67,38 @@ def test_what_is_not_configured_is_not_sent() -> None:
     check(asked(tools=[TOOL]), tools=[TOOL], **OFFER)
     hosted = {"type": "web_search"}
     check(asked(Settings(hosted_tools=("web_search",))), tools=[hosted], **OFFER)
-    one = Settings(parallel_tool_calls=False, hosted_tools=("web_search",))
+    one = InForce(parallel_tool_calls=False, sources=False)
     offer = {**OFFER, "parallel_tool_calls": False}
-    check(asked(one, tools=[TOOL]), tools=[TOOL, hosted], **offer)
+    search = Settings(hosted_tools=("web_search",))
+    check(asked(search, one, tools=[TOOL]), tools=[TOOL, hosted], **offer)
 
 
-def test_encrypted_reasoning_is_asked_for_where_it_goes_back() -> None:
-    def check(replay: Any, *, included: bool) -> None:
-        given = asked(replace(Settings(), replay_reasoning=replay))
-        assert given.get("include") == (["reasoning.encrypted_content"] if included else None)
+def test_what_a_server_gives_only_when_asked_is_asked_for() -> None:
+    def check(quirks: InForce, hosted: tuple[str, ...], include: list[str] | None) -> None:
+        assert asked(Settings(hosted_tools=hosted), quirks).get("include") == include
 
-    check("encrypted", included=True)
-    check("both", included=True)
-    check("content", included=False)
-    check("none", included=False)
+    reasoning, sources = "reasoning.encrypted_content", "web_search_call.action.sources"
+    check(InForce(), (), None)
+    check(InForce(), ("file_search",), None)
+    check(InForce(), ("web_search",), [sources])
+    check(InForce(sources=False), ("web_search",), None)
+    check(InForce(encrypted=True), (), [reasoning])
+    check(InForce(encrypted=True), ("web_search",), [reasoning, sources])
+
+
+def test_what_is_left_out_is_the_users_word_then_the_servers() -> None:
+    def check(settings: Settings, quirks: InForce, without: tuple[str, ...], **wanted: Any) -> None:
+        given = asked(settings, quirks, without=without)
+        assert {name: given.get(name) for name in wanted} == wanted
+
+    padded = InForce(extra={"stream_options": {"include_obfuscation": False}, "top_p": 1})
+    check(Settings(), padded, (), stream_options={"include_obfuscation": False}, top_p=1)
+    mine = Settings(extra_body={"stream_options": {"include_obfuscation": True}, "top_p": 0})
+    check(mine, padded, (), stream_options={"include_obfuscation": True}, top_p=0)
+    no_key = InForce(omit=frozenset({"prompt_cache_key"}))
+    check(Settings(), no_key, (), prompt_cache_key=None, store=False)
+    check(Settings(), InForce(), ("store", "reasoning"), prompt_cache_key="s1", store=None)
+    check(mine, InForce(), ("top_p",), top_p=None, store=False)
 
 
 def test_extra_settings_go_into_the_body_and_into_its_objects() -> None:
@@ -84,8 +108,11 @@ def test_extra_settings_go_into_the_body_and_into_its_objects() -> None:
 
 
 def test_the_same_input_gives_the_same_bytes() -> None:
-    settings = Settings(summary="auto", verbosity="low", replay_reasoning="both", service_tier="x")
-    first, second = (json.dumps(asked(settings, effort="low", tools=[TOOL])) for _ in range(2))
+    settings = Settings(summary="auto", verbosity="low", service_tier="x")
+    quirks = InForce(encrypted=True)
+    first, second = (
+        json.dumps(asked(settings, quirks, effort="low", tools=[TOOL])) for _ in range(2)
+    )
     assert first == second
     assert list(json.loads(first)) == [
         "model", "instructions", "input", "tools", "tool_choice", "parallel_tool_calls",

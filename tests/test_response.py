@@ -15,12 +15,14 @@ from bridge.core.effects import (
     Failed,
     Finished,
     FunctionCall,
+    HostedCall,
     Restart,
     Say,
     Think,
     Usage,
     joined,
 )
+from bridge.core.item import kind_of
 from bridge.core.response import EARLY, Response
 from bridge.core.wire import JsonObject, load_object
 from bridge.errors import Fault
@@ -85,6 +87,7 @@ def check_laws(effects: Sequence[Effect]) -> None:
     """What holds for whatever a server sends."""
     end = end_of(effects)
     announced: dict[str, Call] = {}
+    hosted: dict[int, str] = {}
     for effect in effects:
         if isinstance(effect, Say | Think):
             assert effect.text
@@ -93,10 +96,15 @@ def check_laws(effects: Sequence[Effect]) -> None:
             assert effect.call.name
             assert earlier is None or (effect.complete and not earlier.complete)
             announced[effect.call.call_id] = effect
+        if isinstance(effect, HostedCall):
+            before = ("", "in_progress") if effect.status != "in_progress" else ("",)
+            assert hosted.get(effect.item, "") in before
+            hosted[effect.item] = effect.status
     if isinstance(end, Finished):
         assert all(announced[call.call_id] == Call(call, complete=True) for call in end.calls)
         assert len({call.call_id for call in end.calls}) == len(end.calls)
-        kept = [item["call_id"] for item in end.items if str(item["type"]).endswith("_call")]
+        assert "in_progress" not in hosted.values()
+        kept = [item["call_id"] for item in end.items if kind_of(item) == "call"]
         assert sorted(map(str, kept)) == sorted(announced)
         assert not end.calls or end.outcome == "completed"
 
@@ -295,7 +303,7 @@ def test_of_a_fuller_text_only_what_is_missing_is_shown() -> None:
 
 
 def test_text_inside_other_items_is_not_the_answer() -> None:
-    for kind in ("web_search_call", "program_output", "compaction"):
+    for kind in ("mcp_list_tools", "program_output", "compaction"):
         assert effects_of([item_done({**message("secret"), "type": kind})])[:-1] == []
 
 
@@ -491,6 +499,40 @@ def test_a_custom_call_is_told_apart() -> None:
 # -- the end
 
 
+def test_a_call_of_the_providers_begins_once_and_ends_once() -> None:
+    def check(*events: Raw, shown: list[str], items: int = 1) -> None:
+        effects = effects_of(events)
+        check_laws(effects)
+        assert [effect.status for effect in effects if isinstance(effect, HostedCall)] == shown
+        end = end_of(effects)
+        if isinstance(end, Finished):
+            assert (len(end.items), end.calls) == (items, ())
+
+    def search(**more: Any) -> Raw:
+        return {"type": "web_search_call", "id": "ws1", **more}
+
+    opened, done = item_added(search()), item_done(search(status="completed"))
+    both = ["in_progress", "completed"]
+    check(opened, done, ended(), shown=both)
+    check(opened, done, done, ended(search(status="completed")), shown=both)
+    check(opened, opened, done, opened, ended(), shown=both)
+    check(done, ended(), shown=["completed"])
+    check(ended(search()), shown=["completed"])
+    # without any key
+    bare = {"type": "web_search_call", "action": {"query": "q"}}
+    check(item_added(bare), item_done(bare), ended(bare), shown=both)
+    check(item_done(bare), item_done({**bare, "action": {}}), ended(bare),
+          shown=["completed", "completed"], items=2)  # fmt: skip
+    # it did not go well
+    check(opened, item_done(search(status="failed")), ended(), shown=["in_progress", "failed"])
+    check(item_done({"type": "mcp_call", "error": "no"}), ended(), shown=["failed"])
+    # never closed
+    check(opened, ended(), shown=both, items=0)
+    check(opened, ended(status="incomplete"), shown=["in_progress", "failed"], items=0)
+    check(opened, {"type": "error", "code": "server_error"}, shown=["in_progress"])
+    check(opened, shown=["in_progress"])
+
+
 def test_how_a_response_ended_decides_what_runs() -> None:
     def check(events: list[Raw], outcome: str, reason: str = "", *, runs: bool = False) -> None:
         end = finished(events)
@@ -563,6 +605,10 @@ def test_usage_is_read_as_far_as_it_is_there() -> None:
     check({"output_tokens_details": {"reasoning_tokens": 7.0}}, Usage(0, 0, 0, 7))
     check({"input_tokens": -1, "output_tokens": float("inf")}, Usage())
     check({"input_tokens": "9", "input_tokens_details": []}, Usage())
+    check({"cost": 0.25}, Usage(cost=0.25))
+    check({"cost": 0}, Usage(cost=0.0))
+    for odd in (-1, float("inf"), True, "1", None):
+        check({"cost": odd}, Usage())
 
 
 # -- what goes back
@@ -780,10 +826,14 @@ KEYS = [{"output_index": 0, "item_id": "a"}, {"output_index": 1, "item_id": "b"}
 WORDS = st.sampled_from(["", "a", "ab", "abc", "b", "{}", '{"a"', "x" * 1100])
 
 
+ITEM_KINDS = ["message", "reasoning", "function_call", "custom_tool_call", "web_search_call", "x",
+              "mcp_call"]  # fmt: skip
+
+
 def event_like(kind: str, key: Raw, word: str, other: str) -> Raw:
     """An event of this kind with plausible insides."""
     at: Raw = {**key, "content_index": len(other) % 2}
-    item_kind = ["message", "reasoning", "function_call", "custom_tool_call", "x"][len(word) % 5]
+    item_kind = ITEM_KINDS[(len(word) + len(other)) % len(ITEM_KINDS)]
     item: Raw = {"type": item_kind, "content": [{"type": "output_text", "text": word}],
                  "summary": [summary(other)], "call_id": f"c{other[:1]}", "name": "n",
                  "arguments": word, "input": word, "id": key.get("item_id")}  # fmt: skip

@@ -289,6 +289,12 @@ async def test_an_error_status_is_a_fault_whatever_the_body() -> None:
     await check(503, b'{"detail":"busy"}', httpx.ReadError("cut"), words=": busy; ")
 
 
+async def test_a_fault_knows_whose_server_it_was() -> None:
+    place = Place(base_url="http://team.openai.azure.com/openai/v1")
+    fault = await fault_of(FakeResponses(Reply([], 404)), place)
+    assert "`model` must be the name of the deployment" in fault.message
+
+
 async def test_an_error_body_that_never_ends_is_not_waited_for_long() -> None:
     reply = Reply([b'{"detail":"busy"}'], 503, JSON, hold=True)
     fault = await fault_of(FakeResponses(reply), Place(idle_timeout=0.01))

@@ -10,6 +10,8 @@ from bridge.core import updates
 from bridge.core.history import INTERRUPTED
 from bridge.core.records import (
     Announced,
+    Cost,
+    Hosted,
     Noted,
     Prompted,
     Record,
@@ -241,6 +243,35 @@ def test_a_call_that_never_ended_ends_in_the_replay() -> None:
     }
 
 
+SEARCH = Announced("ws", "ws", "web_search", '{"query":"q"}', Card("Search: q", "search"))
+
+
+def test_a_call_of_the_providers_begins_and_ends_in_the_replay() -> None:
+    seen = Hosted(SEARCH, (Text("- <u>"),), ok=True)
+    begin, end = updates.replay([Responded(1, "p/m", (seen,), ())], cwd="/w", terminal=True)
+    assert begin == {
+        "sessionUpdate": "tool_call",
+        "toolCallId": "ws",
+        "title": "Search: q",
+        "name": "web_search",
+        "kind": "search",
+        "status": "in_progress",
+        "rawInput": {"query": "q"},
+    }
+    assert end == {
+        "sessionUpdate": "tool_call_update",
+        "toolCallId": "ws",
+        "title": "Search: q",
+        "kind": "search",
+        "status": "completed",
+        "rawInput": {"query": "q"},
+        "rawOutput": {"output": "- <u>"},
+        "content": [text_block("- <u>")],
+    }
+    failed = updates.hosted_end(Hosted(SEARCH, (), ok=False))
+    assert (failed["status"], failed["content"]) == ("failed", [])
+
+
 def test_a_replayed_command_fills_its_terminal() -> None:
     records: list[Record] = [
         Responded(1, "p/m", (SHELL,), ()),
@@ -263,6 +294,8 @@ def test_an_image_too_big_to_show_again_is_named() -> None:
 
 def test_the_plain_updates() -> None:
     assert updates.usage(5, 10) == {"sessionUpdate": "usage_update", "used": 5, "size": 10}
+    cost = {"amount": 0.5, "currency": "USD"}
+    assert updates.usage(5, 10, Cost(0.5, "USD"))["cost"] == cost
     assert updates.mode("plan") == {"sessionUpdate": "current_mode_update", "currentModeId": "plan"}
     assert updates.options([{"id": "a"}])["configOptions"] == [{"id": "a"}]
     assert updates.commands([{"name": "a"}])["availableCommands"] == [{"name": "a"}]

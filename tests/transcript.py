@@ -2,12 +2,14 @@
 
 A transcript is one JSON object per line; `who` says whose it is:
   setup    config, files, env: the ground it plays on (first line); forgets: a prompt is refused,
-           so that a later request need not begin with all of an earlier one
+           so that a later request need not begin with all of an earlier one; asks: keys of
+           request bodies that are written down beside the input when expectations are rewritten
   editor   a message to the agent
   model    a piece of the model's answer: thought, text, call, event, error, or end
   agent    a line the agent must send now
   ask      a request body the agent must send to the model now (only the keys given count)
   file     what a file must hold now
+  restart  the agent ends, and another one starts with the sessions it left
 "<any>" matches anything; <cwd> is the workspace, <session> the session, <now> any time.
 """
 
@@ -145,6 +147,12 @@ class Player:
             agent = self._agent(setup, model, tasks)
             self.written.append(setup)
             for line in self.lines[1:]:
+                if line["who"] == "restart":
+                    await self._settle()
+                    self.written.append(line)
+                    agent.close()
+                    self.laws, self.answer = Laws(), model.started
+                    agent = self._agent(setup, model, tasks)
                 await self._step(line, agent, model)
             rest = await self._rest()
             assert self.update or not rest, f"the agent said more: {rest}"
@@ -266,8 +274,10 @@ class Player:
     def _written(self, line: Line) -> Line:
         """What was said, in the form of a transcript."""
         if line["who"] == "ask":
-            body = {"input": self._unfilled(line["body"]["input"])}
-            return {"who": "ask", "body": body if self.update else self._unfilled(line["body"])}
+            body = self._unfilled(line["body"])
+            if self.update:
+                body = {key: body.get(key) for key in ("input", *self.lines[0].get("asks", ()))}
+            return {"who": "ask", "body": body}
         message = self.laws.take(line["line"])
         result = cast("Line", message.get("result") or {})
         session = result.get("sessionId")

@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from tools.frozen import frozen
 from tools.seen import Seen, Stamp
 
-Kind = Literal["read", "edit", "execute", "other"]
+Kind = Literal["read", "edit", "execute", "search", "fetch", "other"]
 
 
 @frozen

@@ -232,7 +232,7 @@ def _load(agent: Agent, params: schema.LoadSessionParams) -> Answered:
     def after() -> None:
         used = [one.used for one in records if isinstance(one, Responded) and one.used is not None]
         if used and session.model.context_window is not None:
-            editor.update(updates.usage(used[-1], session.model.context_window))
+            editor.update(updates.usage(used[-1], session.model.context_window, session.cost))
         agent.warm_up()
         agent.discover(config)
 

@@ -31,6 +31,8 @@ class Usage:
     output_tokens: int = 0
     cached_tokens: int = 0
     reasoning_tokens: int = 0
+    cost: float | None = None
+    """In US dollars, where the server says it."""
 
 
 @frozen
@@ -63,6 +65,17 @@ class Call:
 
 
 @frozen
+class HostedCall:
+    """A call that the provider makes itself; exactly one that is not in progress ends it."""
+
+    item: int
+    id: str
+    given: JsonObject
+    """The item as it stands."""
+    status: Literal["in_progress", "completed", "failed"]
+
+
+@frozen
 class Finished:
     """The response ended by itself."""
 
@@ -82,7 +95,7 @@ class Failed:
     fault: Fault
 
 
-Effect: TypeAlias = Say | Think | Restart | Call | Finished | Failed
+Effect: TypeAlias = Say | Think | Restart | Call | HostedCall | Finished | Failed
 
 
 def joined(effects: Iterable[Effect]) -> list[Effect]:

@@ -51,7 +51,7 @@ _PLAIN = frozenset({"message", *_CALLS, *_OUTPUTS})
 # What of an item another request may carry. Ids and statuses are looked up by servers that keep
 # nothing, and not found. A compaction's ciphertext is bound to its id, so it stays whole.
 _PORTABLE: dict[str, tuple[str, ...]] = {
-    "reasoning": ("type", "summary", "content", "encrypted_content"),
+    "reasoning": ("type", "summary", "content", "encrypted_content", "signature", "format"),
     "message": ("type", "role", "content", "phase"),
     "function_call": ("type", "call_id", "name", "arguments", "namespace", "caller"),
     "custom_tool_call": ("type", "call_id", "name", "input"),
@@ -205,6 +205,11 @@ def _reasoning(item: Item, dialect: Dialect, *, own: bool) -> Item | None:
         shaped.pop("encrypted_content", None)
     if wanted == "encrypted" or not shaped.get("content"):
         shaped.pop("content", None)
+    # Some routers sign a thought: the signature holds for its text, and only where it was made.
+    if not own or "content" not in shaped:
+        shaped.pop("signature", None)
+    if not own:
+        shaped.pop("format", None)
     said = ("summary", "content", "encrypted_content")
     return shaped if any(shaped.get(key) for key in said) else None
 

@@ -15,7 +15,7 @@ from typing import Literal, TypeAlias
 from pydantic import TypeAdapter, ValidationError
 
 from bridge.core.wire import load_object
-from tools.base import Card, Shown
+from tools.base import Card, Console, Shown, Text
 from tools.frozen import frozen
 
 FORMAT = 1
@@ -90,17 +90,37 @@ class Announced:
 
 
 @frozen
+class Hosted:
+    """A call that the provider made itself, and how it ended."""
+
+    call: Announced
+    shown: tuple[Text | Console, ...]
+    ok: bool
+
+
+@frozen
+class Cost:
+    """An amount of money."""
+
+    amount: float
+    currency: str
+    """ISO 4217."""
+
+
+@frozen
 class Responded:
     """One answer of the model's: what was seen of it, and what goes back in later requests."""
 
     response: int
     maker: str
     """Provider and model that made it: encrypted reasoning is theirs alone."""
-    seen: tuple[SaidText | Announced, ...]
+    seen: tuple[SaidText | Announced | Hosted, ...]
     items: tuple[Item, ...]
     """Provider items as received; empty where the attempt failed."""
     used: int | None = None
     """Tokens in the context after it, as the server counted."""
+    cost: Cost | None = None
+    """What it cost, where that is known."""
 
 
 @frozen

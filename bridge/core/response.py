@@ -19,11 +19,13 @@ from bridge.core.effects import (
     Effect,
     Failed,
     Finished,
+    HostedCall,
     Restart,
     Say,
     Think,
     Usage,
 )
+from bridge.core.hosted import LOOKS, has_failed
 from bridge.core.item import (
     THOUGHTS,
     Item,
@@ -57,6 +59,7 @@ from bridge.responses.faults import of_event, truncated
 EARLY = 1024
 """Characters of streamed arguments after which an unfinished call is announced."""
 
+HostedStatus: TypeAlias = Literal["in_progress", "completed", "failed"]
 Outcome: TypeAlias = Literal["completed", "max_tokens", "refusal", "stopped"]
 
 _KINDS: dict[Family, str] = {
@@ -156,7 +159,11 @@ class Response:
     def _repeated(self, position: int, given: JsonObject) -> Item:
         """The item of the stream that the closing list repeats, or a new one."""
         kind, call_id, text = kind_of(given), _call_id(given), said_in(given)
-        alike = (item for item in self._items if text and item.kind == kind and item.said() == text)
+        alike = (
+            item
+            for item in self._items
+            if item.kind == kind and (item.said() == text if text else item.last == given)
+        )
         found = (
             self._call_ids.get(call_id)
             or self._known.get((text_of(given, "id"), kind))
@@ -199,7 +206,7 @@ class Response:
         item.first = given
         item.describe(given)
         item.replaceable = item.arguments.length > 0
-        return self._texts(item, given)
+        return self._texts(item, given) + self._host(item, "in_progress")
 
     def _close(self, item: Item, given: JsonObject) -> list[Effect]:
         """Take over a whole item; where one comes again, only text that is new counts."""
@@ -207,6 +214,7 @@ class Response:
             item.last = given
             item.describe(given)
         effects = self._texts(item, given) + self._settle(item)
+        effects += self._host(item, "failed" if has_failed(item.last) else "completed")
         return effects + self._announce(item, complete=True)
 
     # -- text
@@ -298,6 +306,14 @@ class Response:
             self._complete.add(call.call_id)
         return [Call(call, complete)]
 
+    def _host(self, item: Item, status: HostedStatus) -> list[Effect]:
+        """Show a call of the provider's: once when it begins, once when it has ended."""
+        known = item.announced == "complete" or (item.announced and status == "in_progress")
+        if known or item.kind not in LOOKS:
+            return []
+        item.announced = "early" if status == "in_progress" else "complete"
+        return [HostedCall(item.number, item.id or "", item.last or item.first, status)]
+
     # -- the end
 
     def _fail(self, fault: Fault) -> list[Effect]:
@@ -313,6 +329,9 @@ class Response:
             effects += self._settle(item) + self._announce(item, complete=True)
         self.over = True
         outcome, reason = self._outcome(ended)
+        for item in self._items:
+            if item.announced == "early":
+                effects += self._host(item, "completed" if outcome == "completed" else "failed")
         items = tuple(final for item in self._ordered() for final in item.final())
         told = [item for item in self._ordered() if item.announced]
         calls = [call for item in told if (call := item.call()) is not None]
@@ -357,7 +376,14 @@ def _usage(given: Json) -> Usage | None:
         _count(given, "output_tokens") or _count(given, "completion_tokens"),
         _count(details_in, "cached_tokens"),
         _count(details_out, "reasoning_tokens"),
+        _amount(given.get("cost")),
     )
+
+
+def _amount(given: Json) -> float | None:
+    if not isinstance(given, int | float) or isinstance(given, bool):
+        return None
+    return float(given) if math.isfinite(given) and given >= 0 else None
 
 
 def _count(given: Json, name: str) -> int:

@@ -15,6 +15,8 @@ from bridge.core.history import INTERRUPTED
 from bridge.core.records import (
     Announced,
     Compacted,
+    Cost,
+    Hosted,
     Item,
     Prompted,
     Record,
@@ -117,6 +119,22 @@ def outcome(returned: Returned, *, execute: bool, terminal: bool, streamed: bool
     return update
 
 
+def hosted_begin(call: Announced) -> Update:
+    """The first word of a call that the provider makes itself, and is making."""
+    return {**announcement(call, cwd="", terminal=False), "status": "in_progress"}
+
+
+def hosted_end(hosted: Hosted) -> Update:
+    """The last word of such a call, with all that is known of it only now."""
+    call, text = hosted.call, "\n".join(one.text for one in hosted.shown)
+    end = Returned(
+        call.card_id, call.call_id, custom=False, text=text, ok=hosted.ok, shown=hosted.shown
+    )
+    known = announcement(call, cwd="", terminal=False)
+    more = {key: known[key] for key in ("title", "kind", "rawInput")}
+    return {**outcome(end, execute=False, terminal=False), **more}
+
+
 def content(shown: Iterable[Shown]) -> list[Update]:
     """Blocks of a tool call."""
     return [block for one in shown for block in _blocks(one)]
@@ -137,9 +155,12 @@ def title(record: Titled) -> Update:
     return {"sessionUpdate": "session_info_update", "title": record.title, "updatedAt": record.at}
 
 
-def usage(used: int, size: int) -> Update:
-    """Tokens in the context now, and the window they must fit."""
-    return {"sessionUpdate": "usage_update", "used": used, "size": size}
+def usage(used: int, size: int, cost: Cost | None = None) -> Update:
+    """Tokens in the context now, the window they must fit, and what the session has cost."""
+    update: Update = {"sessionUpdate": "usage_update", "used": used, "size": size}
+    if cost is not None:
+        update["cost"] = {"amount": cost.amount, "currency": cost.currency}
+    return update
 
 
 def mode(current: str) -> Update:
@@ -222,7 +243,7 @@ def fitted(update: Update) -> Update:
 
 
 def _seen_again(
-    seen: Iterable[SaidText | Announced], *, cwd: str, terminal: bool
+    seen: Iterable[SaidText | Announced | Hosted], *, cwd: str, terminal: bool
 ) -> Iterator[Update]:
     for one in seen:
         match one:
@@ -230,6 +251,9 @@ def _seen_again(
                 yield from chunk(one.role, one.message, one.text)
             case Announced():
                 yield announcement(one, cwd=cwd, terminal=terminal)
+            case Hosted():  # pragma: no branch (every kind has its case)
+                yield hosted_begin(one.call)
+                yield hosted_end(one)
 
 
 def _cut(value: Any, longest: int) -> Any:

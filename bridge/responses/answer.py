@@ -215,7 +215,8 @@ class Answer:
         body = bytearray()
         with suppress(ModelError):
             await self._collect(body, _MOST_ERROR_BYTES)
-        return faults.of_response(status, headers, bytes(body), time.time(), self._secrets)
+        now, host = time.time(), self._patience.host
+        return faults.of_response(status, headers, bytes(body), now, self._secrets, host)
 
     async def _whole(self) -> Event:
         """The event that an answer in one piece amounts to: a finished response, or an error."""
@@ -255,7 +256,7 @@ class _Patience:
 
     def __init__(self, endpoint: Endpoint, host: str) -> None:
         self._endpoint = endpoint
-        self._host = host
+        self.host = host
         self._first = anyio.current_time() + (endpoint.first_event_timeout or inf)
         self.has_begun = False
         """A byte of the body has come."""
@@ -272,9 +273,9 @@ class _Patience:
     def _late(self) -> Fault:
         endpoint = self._endpoint
         if self.has_begun:
-            return faults.late(self._host, endpoint.idle_timeout, "idle_timeout")
+            return faults.late(self.host, endpoint.idle_timeout, "idle_timeout")
         seconds = endpoint.first_event_timeout or inf
-        fault = faults.late(self._host, seconds, "first_event_timeout")
+        fault = faults.late(self.host, seconds, "first_event_timeout")
         # A local server that is still busy with a prompt would get it twice.
         return replace(fault, retryable=not endpoint.is_local)
 

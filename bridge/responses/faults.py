@@ -16,6 +16,8 @@ from typing import cast
 
 from bridge.core.wire import Json, JsonObject, load
 from bridge.errors import ErrorKind, Fault
+from bridge.responses.quirks import QUIRKS, is_named
+from bridge.responses.refused import refused_parameter
 from tools.frozen import frozen
 
 _MOST_WORDS = 240
@@ -33,6 +35,10 @@ _REMEDIES: dict[ErrorKind, str] = {
     "stream_truncated": "send the prompt again",
 }
 _NOT_THERE = "check base_url and the model's name"
+_NOT_IN_AZURE = (
+    "`model` must be the name of the deployment and not of the model, base_url must end in "
+    "/openai/v1, and the region or API version must have the Responses API"
+)
 
 _WHAT: dict[ErrorKind, str] = {
     "auth": "The provider refused the credentials",
@@ -137,22 +143,43 @@ def of_response(
     body: bytes,
     now: float,
     secrets: Iterable[str] = (),
+    host: str = "",
 ) -> Fault:
     """The fault of an HTTP answer that is an error; `now`: seconds of the epoch."""
-    said = _said(_body(body), secrets)
+    whole = _body(body)
+    said = _said(whole, secrets)
     kind = _kind(said, status)
     wait = _header_wait(headers, now)
     wait = _words_wait(said.message) if wait is None else wait
+    parameter = refused_parameter(whole) if kind == "bad_request" else None
     what, remedy = f"{_WHAT[kind]} (HTTP {status})", _remedy(kind, wait)
     if status in (404, 405) and (said.code or "") not in CODES:
-        remedy = _NOT_THERE
-        if not said.code and not said.type:
-            what = f"The server has no Responses API at this address (HTTP {status})"
+        what, remedy = _not_there(status, said, host, what)
     elif kind == "auth" and status == 403:
         what = "The provider denied access (HTTP 403)"
+    elif parameter is not None:
+        remedy = f'add omit = ["{parameter}"] to the model\'s settings'
     obeyed = _ORDERS.get(headers.get("x-should-retry", ""), kind in _RETRYABLE)
-    message = _sentence(what, said, remedy)
-    return Fault(kind, message, status, _code(said), _request_id(headers), wait, obeyed)
+    return Fault(
+        kind,
+        _sentence(what, said, remedy),
+        status,
+        _code(said),
+        _request_id(headers),
+        wait,
+        obeyed,
+        parameter,
+        cause=_cause(what, said),
+    )
+
+
+def _not_there(status: int, said: _Said, host: str, what: str) -> tuple[str, str]:
+    """What happened and what to do, where nothing answers at this address."""
+    if not said.code and not said.type:
+        what = f"The server has no Responses API at this address (HTTP {status})"
+    is_wordless = said.message in ("", "Resource not found")
+    is_azure = is_wordless and is_named(host, QUIRKS["azure"].hosts)
+    return what, _NOT_IN_AZURE if is_azure else _NOT_THERE
 
 
 def of_event(
@@ -174,6 +201,7 @@ def of_event(
         request_id=_request_id(given),
         retry_after=wait,
         retryable=kind in _RETRYABLE,
+        cause=_cause(_WHAT[kind], said),
     )
 
 
@@ -191,7 +219,7 @@ def is_about_input(fault: Fault) -> bool:
 def truncated() -> Fault:
     """The fault of a stream that ended without saying so."""
     what, remedy = _WHAT["stream_truncated"], _REMEDIES["stream_truncated"]
-    return Fault("stream_truncated", f"{what}: {remedy}", retryable=True)
+    return Fault("stream_truncated", f"{what}: {remedy}", retryable=True, cause=what)
 
 
 def not_a_stream(found: str) -> Fault:
@@ -213,13 +241,15 @@ def late(host: str, seconds: float, setting: str) -> Fault:
         "first_event_timeout": f"{host} did not begin to answer within {seconds:g} s",
         "idle_timeout": f"{host} sent nothing for {seconds:g} s",
     }[setting]
-    return Fault("timeout", f"{what}: send the prompt again, or raise {setting}", retryable=True)
+    text = f"{what}: send the prompt again, or raise {setting}"
+    return Fault("timeout", text, retryable=True, cause=what)
 
 
 def unreachable(host: str, reason: str) -> Fault:
     """The fault of a connection that could not be made, or broke before it told anything."""
-    text = f"No connection to {host} ({reason}): check that the server runs, and base_url"
-    return Fault("unreachable", text, retryable=True)
+    what = f"No connection to {host} ({reason})"
+    text = f"{what}: check that the server runs, and base_url"
+    return Fault("unreachable", text, retryable=True, cause=what)
 
 
 def untrusted(host: str) -> Fault:
@@ -323,8 +353,13 @@ def _request_id(headers: Mapping[str, str]) -> str | None:
 
 
 def _sentence(what: str, said: _Said, remedy: str) -> str:
+    cause = _cause(what, said)
+    return f"{cause}: {remedy}" if cause == what else f"{cause}; {remedy}"
+
+
+def _cause(what: str, said: _Said) -> str:
     words = _clean(said.message, _MOST_WORDS).rstrip(". ")
-    return f"{what}: {words}; {remedy}" if words else f"{what}: {remedy}"
+    return f"{what}: {words}" if words else what
 
 
 def _scrubbed(text: str, secrets: Iterable[str]) -> str:

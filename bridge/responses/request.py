@@ -2,12 +2,15 @@
 
 Rule 1: the same input gives the same bytes, so that the provider's prompt cache holds.
 Rule 2: what is not configured is not sent: servers refuse parameters that they do not know.
+Rule 3: of two words for one parameter the user's counts, except that what the server refused stays
+out.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Literal, Protocol, cast
+from typing import Any, Protocol, cast
 
+from bridge.responses.quirks import InForce
 from tools.frozen import frozen
 
 
@@ -25,10 +28,6 @@ class ModelSettings(Protocol):
     @property
     def service_tier(self) -> str | None: ...
     @property
-    def parallel_tool_calls(self) -> bool: ...
-    @property
-    def replay_reasoning(self) -> Literal["encrypted", "content", "both", "none"]: ...
-    @property
     def extra_body(self) -> Mapping[str, Any]: ...
     @property
     def hosted_tools(self) -> Sequence[str]: ...
@@ -36,31 +35,38 @@ class ModelSettings(Protocol):
 
 def body(
     settings: ModelSettings,
+    quirks: InForce,
     *,
     effort: str | None,
     instructions: str,
     input: Sequence[Mapping[str, object]],  # noqa: A002 (the API's own name)
     tools: Sequence[Mapping[str, object]],
     cache_key: str,
+    without: Collection[str] = (),
 ) -> dict[str, object]:
-    """One streaming request that the server need not remember."""
-    encrypted = settings.replay_reasoning in ("encrypted", "both")
+    """One streaming request that the server need not remember.
+
+    without: parameters that the server has refused.
+    """
     offered = [*tools, *({"type": name} for name in settings.hosted_tools)]
     reasoning = _given(effort=effort, summary=settings.summary)
+    include = _include(settings, quirks)
     whole: dict[str, object] = {
         "model": settings.model,
         "instructions": instructions,
         "input": list(input),
-        **(_offer(offered, parallel=settings.parallel_tool_calls) if offered else {}),
+        **(_offer(offered, parallel=quirks.parallel_tool_calls) if offered else {}),
         **({"reasoning": reasoning} if reasoning else {}),
-        **({"include": ["reasoning.encrypted_content"]} if encrypted else {}),
+        **({"include": include} if include else {}),
         **({"text": {"verbosity": settings.verbosity}} if settings.verbosity else {}),
         **_given(max_output_tokens=settings.max_output_tokens, service_tier=settings.service_tier),
         "prompt_cache_key": cache_key,
         "store": False,
         "stream": True,
     }
-    return _merged(whole, settings.extra_body)
+    whole = _merged(_merged(whole, quirks.extra), settings.extra_body)
+    left_out = {*quirks.omit, *without}
+    return {name: value for name, value in whole.items() if name not in left_out}
 
 
 def function_tool(
@@ -80,6 +86,13 @@ def function_tool(
 
 def _offer(tools: Sequence[object], *, parallel: bool) -> dict[str, object]:
     return {"tools": tools, "tool_choice": "auto", "parallel_tool_calls": parallel}
+
+
+def _include(settings: ModelSettings, quirks: InForce) -> list[str]:
+    wanted = ["reasoning.encrypted_content"] if quirks.encrypted else []
+    if quirks.sources and "web_search" in settings.hosted_tools:
+        wanted.append("web_search_call.action.sources")
+    return wanted
 
 
 def _given(**values: object) -> dict[str, object]:

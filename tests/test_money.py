@@ -1,0 +1,37 @@
+"""What answers cost."""
+
+from bridge.config import Price
+from bridge.core.effects import Usage
+from bridge.core.money import cost_of, total
+from bridge.core.records import Cost
+
+PRICE = Price(input=2.0, cached_input=0.5, output=10.0, currency="EUR")
+FLAT = Price(input=2.0, output=10.0)
+USD, EUR = "USD", "EUR"
+
+
+def test_an_answer_costs_what_its_tokens_cost() -> None:
+    def check(usage: Usage, price: Price | None, expected: Cost | None) -> None:
+        assert cost_of(usage, price) == expected
+
+    check(Usage(1_000_000, 100_000), PRICE, Cost(3.0, EUR))
+    check(Usage(1_000_000, 100_000, cached_tokens=500_000), PRICE, Cost(2.25, EUR))
+    check(Usage(1_000_000, 0, cached_tokens=500_000), FLAT, Cost(2.0, USD))
+    check(Usage(10, 0, cached_tokens=500), PRICE, Cost(0.000005, EUR))
+    check(Usage(), PRICE, Cost(0.0, EUR))
+    check(Usage(10, 10), None, None)
+    # the server's own word
+    check(Usage(10, 10, cost=0.25), PRICE, Cost(0.25, USD))
+    check(Usage(10, 10, cost=0.0), PRICE, Cost(0.0, USD))
+    check(Usage(10, 10, cost=0.25), None, Cost(0.25, USD))
+
+
+def test_only_amounts_of_one_currency_are_added_up() -> None:
+    def check(*costs: Cost | None, expected: Cost | None) -> None:
+        assert total(costs) == expected
+
+    check(expected=None)
+    check(None, expected=None)
+    check(Cost(0.1, USD), None, Cost(0.2, USD), expected=Cost(0.3, USD))
+    check(Cost(0.1, USD), Cost(1.0, EUR), None, expected=Cost(1.0, EUR))
+    check(Cost(0.1, USD), Cost(1.0, EUR), Cost(0.1, USD), expected=Cost(0.2, USD))
