@@ -14,10 +14,10 @@ from bridge import context
 from bridge.acp.editor import SessionEditor
 from bridge.calls import Workbench
 from bridge.config import Model
-from bridge.core import updates, window
+from bridge.core import money, updates, window
 from bridge.core.content import message
 from bridge.core.effects import Effect, Failed, Say
-from bridge.core.records import Compacted
+from bridge.core.records import Compacted, Cost
 from bridge.core.response import Response
 from bridge.errors import BridgeError, Fault, TooLong, model_error
 from bridge.exchange import ModelPort, attempt, provider_of, wait_notice
@@ -53,6 +53,7 @@ class Compaction:
         self._bench = bench
         self._has_failed = False
         self._used: int | None = None
+        self._cost: Cost | None = None
 
     @property
     def is_due(self) -> bool:
@@ -78,7 +79,7 @@ class Compaction:
             self._has_failed = True
             self._show(number, "failed", error=str(error))
             raise
-        record = Compacted(number, summary, self._used)
+        record = Compacted(number, summary, self._used, self._cost)
         self._session.record(record)
         for update in updates.compacted(record, known=self._editor.can.compaction):
             self._editor.update(update)
@@ -120,6 +121,7 @@ class Compaction:
             said.clear()
         if ended.usage is not None:
             self._used = ended.usage.input_tokens + ended.usage.output_tokens
+            self._cost = money.cost_of(ended.usage, model.price)
         summary = "".join(said).strip()
         if not summary or ended.outcome == "refusal":
             raise model_error(Fault("bad_stream", _NO_SUMMARY))

@@ -23,6 +23,7 @@ from bridge.complaints import Complaint, nearest, sentence, syntax, unfit, wrong
 from bridge.errors import ConfigError, LoginRequired
 from bridge.fields import (
     KEY_SOURCES,
+    Amount,
     Command,
     Count,
     CountOrNone,
@@ -239,6 +240,8 @@ class Config(_Table):
     """Model requests in one prompt's turn."""
     goal_rounds: CountOrNone = 20
     """Rounds of work on one goal in one prompt's turn."""
+    max_cost: Amount | None = None
+    """What a session may cost before you are asked, where costs are known; unset: any amount."""
     max_tokens_total: Count | None = None
     """Tokens in and out that a session may take before you are asked; unset: any number."""
     providers: Annotated[dict[str, Provider], Field(min_length=1)]

@@ -141,6 +141,8 @@ Count: TypeAlias = Annotated[int, Field(gt=0)]
 CountOrNone: TypeAlias = Annotated[int, Field(ge=0)]
 """Zero: not at all."""
 Seconds: TypeAlias = Annotated[float, Field(gt=0)]
+Amount: TypeAlias = Annotated[float, Field(gt=0)]
+"""Money."""
 Rate: TypeAlias = Annotated[float, Field(ge=0)]
 """Money for a million tokens."""
 Currency: TypeAlias = Annotated[str, AfterValidator(_currency)]

@@ -108,6 +108,11 @@ class Session:
         return money.total(self._costs)
 
     @property
+    def spent(self) -> float:
+        """The same as one number: amounts of different currencies are not told apart."""
+        return sum(cost.amount for cost in self._costs if cost is not None)
+
+    @property
     def model(self) -> Model:
         """The model in force."""
         return self.config.models[self.model_key]
@@ -221,9 +226,10 @@ class Session:
                 self._costs.append(cost)
             case Told():
                 self._told = max(self._told, int(record.message.removeprefix("n")))
-            case Compacted(compaction=number, used=used):
+            case Compacted(compaction=number, used=used, cost=cost):
                 self._compactions_made = max(self._compactions_made, number)
                 self.tokens += used or 0
+                self._costs.append(cost)
             case Extended():
                 self.extended = record
             case Titled(title=title):

@@ -10,6 +10,7 @@ from bridge.core.policy import Grant
 from bridge.core.records import (
     Announced,
     Compacted,
+    Cost,
     Extended,
     GoalChanged,
     Item,
@@ -146,6 +147,8 @@ async def test_cancel_reaches_the_running_prompt_and_all_that_wait(tmp_path: Pat
 
 def test_what_was_spent_and_allowed_is_known_after_a_load(tmp_path: Path) -> None:
     loaded = session(tmp_path)
-    spent = [Responded(1, "p/m", (), (), 100), Responded(2, "p/m", (), ()), Extended(100)]
-    loaded.restore([*spent, Compacted(1, "So far.", 50), Compacted(2, "So far.")])
-    assert (loaded.tokens, loaded.extended.tokens) == (150, 100)
+    dollar, euro = Cost(1.0, "USD"), Cost(0.5, "EUR")
+    spent = [Responded(1, "p/m", (), (), 100, dollar), Responded(2, "p/m", (), ())]
+    allowed = Extended(100, 1.0)
+    loaded.restore([*spent, allowed, Compacted(1, "So far.", 50, euro), Compacted(2, "So far.")])
+    assert (loaded.tokens, loaded.spent, loaded.extended) == (150, 1.5, allowed)

@@ -160,6 +160,7 @@ class Compacted:
     summary: str
     used: int | None = None
     """Tokens that it took, as the server counted."""
+    cost: Cost | None = None
 
 
 @frozen
@@ -168,6 +169,7 @@ class Extended:
 
     tokens: int
     """What it had spent by then: as much again may follow."""
+    cost: float = 0.0
 
 
 @frozen
