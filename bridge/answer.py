@@ -8,6 +8,7 @@ Rule 3: nothing here waits, so that a cancelled turn can still put everything in
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -27,6 +28,7 @@ from bridge.core.effects import (
 from bridge.core.hosted import look_of
 from bridge.core.records import Announced, Cost, Hosted, Responded, Returned, SaidText
 from bridge.core.wire import JsonObject
+from bridge.errors import BridgeError
 from bridge.session import Session
 from tools.base import Bound, Card, Place, Text, Tool
 
@@ -110,8 +112,16 @@ class Answer:
 
     def close(self, reason: str, *, but: Iterable[FunctionCall] = ()) -> None:
         """End every announced call that will not run."""
-        for returned in self._ended(reason, {call.call_id for call in but}):
+        for returned in list(self._ended(reason, {call.call_id for call in but})):
             self._session.record(returned)
+
+    def abandon(self, items: tuple[JsonObject, ...], reason: str) -> None:
+        """End it with every call; what cannot be written down ends for the person all the same."""
+        ended = list(self._ended(reason, set()))
+        with suppress(BridgeError):
+            self.record(items)
+            for returned in ended:
+                self._session.record(returned)
 
     def break_off(self, reason: str) -> None:
         """End the calls of an attempt that failed; another one follows."""

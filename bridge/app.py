@@ -7,9 +7,9 @@ loads while the editor takes in the answer of session/new.
 import gc
 import os
 import signal
+from collections.abc import Callable
 from contextlib import AsyncExitStack
 from importlib import import_module
-from pathlib import Path
 from typing import Any
 
 import anyio
@@ -17,9 +17,10 @@ from anyio.to_thread import run_sync
 
 from bridge import config as configuration
 from bridge import log
+from bridge.acp.agent import Agent
 from bridge.acp.connection import Connection
 from bridge.acp.editor import SessionEditor
-from bridge.acp.methods import Agent, take
+from bridge.acp.methods import take
 from bridge.acp.peer import Peer
 from bridge.acp.stdio import Stdio
 from bridge.catalogues import Catalogues
@@ -46,10 +47,15 @@ def serve(
 
 async def run(config: str | None, stdio: Stdio, received: bytes, hello: JsonObject | None) -> None:
     """The agent, from its first message to its last."""
-    folder = state_folder()
+    folder = configuration.state_folder()
     log.start(folder)
     peer = Peer(initialized=hello is not None)
-    answers, catalogues = Answers(), Catalogues(folder)
+    catalogues = Catalogues(folder)
+
+    def hide_key(key: str) -> None:
+        agent.hide_key(key)
+
+    answers = Answers(hide_key)
     async with answers, anyio.create_task_group() as tasks:
 
         def warm_up() -> None:
@@ -122,7 +128,9 @@ async def _stop_when_closed(stdio: Stdio, scope: anyio.CancelScope) -> None:
 class Answers:
     """The way to bridge/workshop.py, which loads when it is first needed, or soon before."""
 
-    def __init__(self) -> None:
+    def __init__(self, on_key: Callable[[str], None]) -> None:
+        self._on_key = on_key
+        """Told of each key that a program printed."""
         self._opened = AsyncExitStack()
         self._opening = anyio.Lock()
         self._workshop: Any = None
@@ -141,7 +149,9 @@ class Answers:
         async with self._opening:
             if self._workshop is None:
                 module = await run_sync(import_module, "bridge.workshop")
-                self._workshop = await self._opened.enter_async_context(module.workshop())
+                self._workshop = await self._opened.enter_async_context(
+                    module.workshop(self._on_key)
+                )
                 gc.freeze()
                 gc.enable()
 
@@ -157,11 +167,3 @@ class Answers:
             module = await run_sync(import_module, "bridge.discovery")
             self._discovery = module.Discovery(catalogues, self._workshop.models.fetch)
         await self._discovery.run(config, agent.open_sessions)
-
-
-def state_folder() -> Path | None:
-    """Where sessions and the log live; None where the user has no such place."""
-    from platformdirs import user_state_path  # noqa: PLC0415 (not needed for initialize)
-
-    folder = user_state_path("responses-acp", appauthor=False)
-    return folder if folder.is_absolute() else None

@@ -20,7 +20,7 @@ from bridge.acp.editor import SessionEditor
 from bridge.answer import ending
 from bridge.core import policy, updates
 from bridge.core.effects import FunctionCall
-from bridge.core.records import Announced, Returned, SawFile
+from bridge.core.records import Announced, Planned, Returned, SawFile
 from bridge.core.wire import load_object
 from bridge.errors import BridgeError
 from bridge.responses.request import function_tool
@@ -143,6 +143,10 @@ class Calls:
         if isinstance(prepared, Result):
             return prepared
         await checkpoint_if_cancelled()
+        if prepared.rewrite is not None:
+            await self._session.announce(announced.card_id, prepared.rewrite)
+        elif prepared.access.action == "run":
+            await self._session.settle()
         self._started.add(announced.card_id)
         self._editor.update(updates.progress(announced.card_id, status="in_progress"))
         return await self._watched(announced, prepared)
@@ -214,10 +218,15 @@ class Calls:
             result.title,
             result.data,
         )
+        planned = None if result.steps is None else Planned(result.steps)
+        if planned is not None:
+            self._editor.update(updates.plan(planned))
         streamed = screen is not None and screen.flush()
         self._editor.update(ending(returned, announced, self._editor, streamed=streamed))
         for change in session.seen.changes():
             session.record(SawFile(change))
+        if planned is not None:
+            session.record(planned)
         session.record(returned)
         if result.signal is not None:
             self.signals.append(result.signal)

@@ -6,8 +6,10 @@ import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from bridge import __version__
+from bridge import __version__, archive, log
+from bridge.config import state_folder
 from bridge.demo import play
+from bridge.store import Store
 from bridge.windows import SENTENCE
 
 _HELP = """\
@@ -17,6 +19,10 @@ NAME
 SYNOPSIS
     responses-acp [--config FILE]
     responses-acp demo [--yes] [--agent]
+    responses-acp sessions list [--cwd DIRECTORY]
+    responses-acp sessions show ID
+    responses-acp sessions export ID [--format markdown|json] [--output FILE]
+    responses-acp sessions delete ID...
     responses-acp --help | --version
 
 DESCRIPTION
@@ -30,6 +36,15 @@ COMMANDS
         Play one turn with a scripted model, without key or network, on a temporary file.
         --yes    approve the plan without asking
         --agent  be the agent, with the scripted model behind it: for trying an editor
+
+    sessions
+        Look at the conversations that are stored on this machine. ID may be shortened to its
+        beginning, four characters at least, as long as it is the only one.
+        list     all of them, newest first; --cwd: those of one folder
+        show     one conversation, as it looked
+        export   one conversation as Markdown, or as JSON, to standard output or a file. What
+                 looks like a key, token or password is replaced; look it over all the same.
+        delete   remove conversations, with the copies of files that belong to them
 
 OPTIONS
     --config FILE
@@ -72,6 +87,10 @@ def main(argv: Sequence[str]) -> int:
         return 1
     if options.command == "demo":
         return play.agent() if options.agent else play.play(yes=options.yes)
+    if options.command == "sessions":
+        folder = state_folder()
+        log.start(None)
+        return archive.run(Store(None if folder is None else folder / "sessions"), options)
     command = play.agent_command(options.config)
     return os.execv(command[0], command)  # noqa: S606 (ourselves, with the arguments in plain form)
 
@@ -98,4 +117,13 @@ def _parser() -> argparse.ArgumentParser:
     demo = commands.add_parser("demo")
     demo.add_argument("--yes", action="store_true")
     demo.add_argument("--agent", action="store_true")
+    sessions = commands.add_parser("sessions")
+    actions = sessions.add_subparsers(dest="action", parser_class=_Parser, required=True)
+    actions.add_parser("list").add_argument("--cwd", metavar="DIRECTORY")
+    actions.add_parser("show").add_argument("session")
+    export = actions.add_parser("export")
+    export.add_argument("session")
+    export.add_argument("--format", choices=("markdown", "json"), default="markdown")
+    export.add_argument("--output", metavar="FILE")
+    actions.add_parser("delete").add_argument("sessions", nargs="+")
     return parser

@@ -5,17 +5,20 @@ Rule 2: a command answers with text; what the model is to do afterwards runs in 
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
+from typing import Literal
 
 from bridge import session_commands as telling
+from bridge.acp.editor import SessionEditor
 from bridge.core import goal as goals
 from bridge.core.goal import NO_GOAL, USAGE
 from bridge.core.records import GoalChanged
 from bridge.session import Session
+from tools.base import Files
 from tools.frozen import frozen
 
-_LINE = re.compile(r"/([A-Za-z][A-Za-z0-9_-]*)(?:[ \t\n]+(.*))?", re.DOTALL)
+_LINE = re.compile(r"/([A-Za-z][A-Za-z0-9_-]*)(?:[ \t\r\n]+(.*))?", re.DOTALL)
 
 
 @frozen
@@ -29,6 +32,8 @@ class Reply:
     """Work on the goal now."""
     compact: str | None = None
     """Compact the conversation, and keep this above all."""
+    work: Callable[[SessionEditor, Files], Awaitable[str]] | None = None
+    """What takes its time: files, or a question; gives the text."""
 
 
 @frozen
@@ -48,7 +53,7 @@ def reply_to(session: Session, text: str) -> Reply | None:
         return None
     command = COMMANDS.get(line[1])
     if command is None:
-        return Reply(f"Error: unknown command: {text.split(chr(10), 1)[0].strip()}")
+        return Reply(f"Error: unknown command: {text.split(chr(10), 1)[0].strip()[:200]}")
     return command.run(session, (line[2] or "").strip())
 
 
@@ -190,10 +195,36 @@ _CONTROLS: dict[str, Callable[[Session], Reply]] = {
 }
 """Words that are a command when they are the whole argument, and an objective otherwise."""
 
+
+def _diff(session: Session, _argument: str) -> Reply:
+    async def work(_editor: SessionEditor, files: Files) -> str:
+        from bridge.undo import diff  # noqa: PLC0415 (few sessions need it)
+
+        return await diff(session, files)
+
+    return Reply("", work=work)
+
+
+def _undo(session: Session, argument: str) -> Reply:
+    how = _UNDO.get(argument.lower())
+    if how is None:
+        return Reply("Error: /undo takes nothing, or one of: files, all.")
+
+    async def work(editor: SessionEditor, files: Files) -> str:
+        from bridge.undo import undo  # noqa: PLC0415 (few sessions need it)
+
+        return await undo(session, editor, files, how)
+
+    return Reply("", work=work)
+
+
+_UNDO: dict[str, Literal["ask", "files", "all"]] = {"": "ask", "files": "files", "all": "all"}
+
 COMMANDS: dict[str, Command] = {
     "compact": Command(
         "Go on from a summary of the conversation", "[what to keep above all]", _compact
     ),
+    "diff": Command("Show what this session changed in files", "", _diff),
     "goal": Command(
         "set or view the goal for a long-running task",
         "[<objective>|clear|edit <objective>|pause|resume]",
@@ -211,16 +242,19 @@ COMMANDS: dict[str, Command] = {
     "plan": Command("Enter or leave plan mode", "[off|message]", _plan),
     "review": Command("Have changes reviewed", "[what]", _review),
     "status": Command("Show what is in force", "", _status),
+    "undo": Command(
+        "Take back the file changes of the last prompt, and the conversation if you like",
+        "[files|all]",
+        _undo,
+    ),
 }
 
 
 def menu() -> list[dict[str, object]]:
     """All commands, as the editor lists them."""
-    return [
-        {
-            "name": name,
-            "description": command.description,
-            **({"input": {"hint": command.hint}} if command.hint else {}),
-        }
-        for name, command in sorted(COMMANDS.items())
-    ]
+    return [_entry(name, command) for name, command in sorted(COMMANDS.items())]
+
+
+def _entry(name: str, command: Command) -> dict[str, object]:
+    entry: dict[str, object] = {"name": name, "description": command.description}
+    return {**entry, "input": {"hint": command.hint}} if command.hint else entry

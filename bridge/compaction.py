@@ -7,6 +7,7 @@ Rule 3: a conversation too long for the model in force is summed up by the model
 """
 
 from dataclasses import replace
+from functools import partial
 
 import anyio
 
@@ -16,13 +17,14 @@ from bridge.calls import Workbench
 from bridge.config import Model
 from bridge.core import money, updates, window
 from bridge.core.content import message
-from bridge.core.effects import Effect, Failed, Say
+from bridge.core.effects import Effect, Finished, Say
 from bridge.core.records import Compacted, Cost
 from bridge.core.response import Response
-from bridge.errors import BridgeError, Fault, TooLong, model_error
+from bridge.errors import BridgeError, Fault, Refused, TooLong, model_error
 from bridge.exchange import ModelPort, attempt, provider_of, wait_notice
 from bridge.responses.faults import Broken
 from bridge.session import Session
+from bridge.silence import Silence
 
 _TASK = """\
 The conversation gets too long and is compacted now. Write the summary that you will work from:
@@ -35,6 +37,7 @@ tool; answer with the summary alone. Say, as exactly as you need it to go on:
 - what is still to be done, and the very next step.
 """
 _NO_SUMMARY = "The model wrote no summary: send the prompt again, or start a new session"
+_CUT = "The model's summary was cut off: raise max_output_tokens in the model's settings"
 _TOO_LONG = (
     "The conversation is too long for the model to be summed up, even with all that is long in it "
     "cut: choose a model with a larger window, or start a new session"
@@ -54,6 +57,8 @@ class Compaction:
         self._has_failed = False
         self._used: int | None = None
         self._cost: Cost | None = None
+        self._is_done = False
+        self._least: int | None = None
 
     @property
     def is_due(self) -> bool:
@@ -61,7 +66,12 @@ class Compaction:
         history, model = self._session.history, self._session.model
         if model.context_window is None or self._has_failed or not history.is_worked_on:
             return False
-        return history.tokens >= window.limit(model.context_window, model.max_output_tokens)
+        limit = window.limit(model.context_window, model.max_output_tokens)
+        if self._is_done and self._least is None:
+            self._least = history.tokens  # what is left after a compaction, and its first answer
+        # Where little was gained, the next one would come at once and lose what was just read.
+        grown = history.tokens - (self._least or 0)
+        return history.tokens >= limit and grown >= limit // 4
 
     async def run(self, hint: str = "") -> None:
         """Compact now; BridgeError where that fails, and then nothing has changed.
@@ -81,51 +91,70 @@ class Compaction:
             raise
         record = Compacted(number, summary, self._used, self._cost)
         self._session.record(record)
+        self._is_done, self._least = True, None
         for update in updates.compacted(record, known=self._editor.can.compaction):
             self._editor.update(update)
 
     async def _summary(self, hint: str) -> str:
+        """The summary: of all, or else of what every server takes, cut to what fits."""
         try:
             return await self._ask(hint, shorten=False)
-        except TooLong:
-            pass
+        except (TooLong, Refused) as error:
+            if error.fault.kind not in ("context_too_long", "bad_request"):
+                raise
         try:
             return await self._ask(hint, shorten=True)
         except TooLong as error:
             raise TooLong(replace(error.fault, message=_TOO_LONG)) from None
 
     async def _ask(self, hint: str, *, shorten: bool) -> str:
-        """The summary; another attempt where one breaks off, as often as the transport allows."""
-        session, said = self._session, list[str]()
-        model = self._summariser()
+        session, model = self._session, self._summariser()
         task = f"{_TASK}\nThe user asks to keep above all: {hint}\n" if hint else _TASK
         items = session.history.input(session.dialect_of(model))
         items = window.shortened(items) if shorten else items
         body = context.request_body(session, self._bench, [*items, message(task)], model)
-        waits, after = 0, None
+        summary, outcome = await self._answer(model, body)
+        if outcome == "max_tokens" and body.pop("max_output_tokens", None) is not None:
+            summary, outcome = await self._answer(model, body)
+        if outcome == "max_tokens":
+            raise model_error(Fault("bad_stream", _CUT))
+        if not summary or outcome == "refusal":
+            raise model_error(Fault("bad_stream", _NO_SUMMARY))
+        return summary
+
+    async def _answer(self, model: Model, body: dict[str, object]) -> tuple[str, str]:
+        """Text and outcome; another attempt where one breaks off, as often as is allowed."""
+        said: list[str] = []
+        silence = Silence(partial(self._editor.notice, "info"))
+        waits = 0
 
         async def hear(effects: list[Effect]) -> None:
+            if effects:
+                silence.heard()
             said.extend(effect.text for effect in effects if isinstance(effect, Say))
 
         def on_wait(fault: Fault, tried: int, most: int, seconds: float) -> None:
             nonlocal waits
             waits += 1
             self._editor.notice("warning", wait_notice(fault, tried, most, seconds))
+            silence.announced(seconds)
 
-        while True:
-            asking = self._model.stream(provider_of(session, model), body, on_wait, after)
-            ended = await attempt(asking, Response(), hear)
-            if not isinstance(ended, Failed):
-                break
-            after = Broken(ended.fault, waits + 1)
-            said.clear()
+        async def attempts() -> Finished:
+            after: Broken | None = None
+            while True:
+                provider = provider_of(self._session, model)
+                asking = self._model.stream(provider, body, on_wait, after)
+                ended = await attempt(asking, Response(), hear)
+                if isinstance(ended, Finished):
+                    return ended
+                after = Broken(ended.fault, waits + 1)
+                said.clear()
+
+        ended = await (silence.during(attempts) if self._editor.can.notices else attempts())
         if ended.usage is not None:
             self._used = ended.usage.input_tokens + ended.usage.output_tokens
             self._cost = money.cost_of(ended.usage, model.price)
-        summary = "".join(said).strip()
-        if not summary or ended.outcome == "refusal":
-            raise model_error(Fault("bad_stream", _NO_SUMMARY))
-        return summary
+        return "".join(said).strip(), ended.outcome
 
     def _summariser(self) -> Model:
         """The model that can read the conversation: the one in force, or else its maker."""

@@ -432,3 +432,11 @@ def _contradictions(config: Config) -> Iterator[Complaint]:
 
 def _must_name(kind: str, name: str, names: Iterable[str]) -> str:
     return f"must be the NAME of a [{kind}.NAME] table; {nearest(name, names)}"
+
+
+def state_folder() -> Path | None:
+    """Where sessions and the log live; None where the user has no such place."""
+    from platformdirs import user_state_path  # noqa: PLC0415 (not needed for initialize)
+
+    folder = user_state_path("responses-acp", appauthor=False)
+    return folder if folder.is_absolute() else None

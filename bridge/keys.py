@@ -49,9 +49,15 @@ class Keys:
     """The keys of one process; owner of those that programs printed."""
 
     def __init__(
-        self, environment: Mapping[str, str], clock: Callable[[], float] = time.time
+        self,
+        environment: Mapping[str, str],
+        on_key: Callable[[str], None],
+        *,
+        clock: Callable[[], float] = time.time,
     ) -> None:
         self._environment = environment
+        self._on_key = on_key
+        """Told of each key that is printed, before anybody gets it."""
         self._clock = clock
         self._sources: dict[tuple[str, ...], _Source] = {}
         self._printed: set[str] = set()
@@ -101,6 +107,7 @@ class Keys:
             source.failure = error
         else:
             self._printed.add(source.key)
+            self._on_key(source.key)
             source.until = _renewal(source.key, self._clock(), provider.api_key_ttl)
         source.runs += 1
 

@@ -14,11 +14,10 @@ from pathlib import Path
 from bridge.core.records import Learned
 from bridge.session import Session
 from tools import paths, regular
-from tools.base import FileTooLarge, NotRegular
+from tools.base import NotRegular
 
 _NAME = "AGENTS.md"
 _SKILLS = ".agents/skills"
-_LARGEST_FILE = 1024 * 1024
 _MOST = 32 * 1024
 """Characters of one file; the rest is left for the model to read."""
 _MOST_SKILLS = 50
@@ -54,7 +53,10 @@ def due(session: Session, user_folder: str | None) -> Iterator[Learned]:
             yield from _learned(session, _USER, user / _NAME, user)
         for folder in _down(root, cwd):
             yield from _learned(session, _PROJECT, folder / _NAME, root)
-        yield from _skills([*_down(root, cwd)], user)
+        places = [(folder / _SKILLS, root) for folder in _down(root, cwd)]
+        if user is not None:
+            places.append((user / "skills", user))
+        yield from _skills(places)
     for folder in sorted(session.visited):
         for below in _down(cwd, Path(folder)):
             yield from _learned(session, _PROJECT, below / _NAME, root)
@@ -79,7 +81,7 @@ def _learned(session: Session, head: str, file: Path, within: Path) -> Iterator[
     if text is None or not text.strip():
         return
     if len(text) > _MOST:
-        text = f"{text[:_MOST]}\n[… {len(text) - _MOST} characters more in the file]"
+        text = f"{text[:_MOST]}\n[… the file goes on]"
     title = head.format(folder=file.parent, file=file)
     yield Learned(str(file), f"{title}\n\n<instructions>\n{text.strip()}\n</instructions>")
 
@@ -90,30 +92,27 @@ def _text(file: Path, within: Path) -> str | None:
     if not paths.is_inside(resolved, os.path.realpath(within)) or paths.is_secret(resolved):
         return None
     try:
-        found = regular.read(resolved, _LARGEST_FILE)
-    except (OSError, NotRegular, FileTooLarge):
+        with regular.opened(resolved) as (descriptor, _):
+            return os.read(descriptor, _MOST * 4).decode("utf-8-sig", "replace")
+    except (OSError, NotRegular):
         return None
-    return None if found is None else found.data.decode("utf-8-sig", "replace")
 
 
-def _skills(folders: list[Path], user: Path | None) -> Iterator[Learned]:
-    places = [folder / _SKILLS for folder in folders]
-    if user is not None:
-        places.append(user / "skills")
-    lines = [line for place in places for line in _offers(place)][:_MOST_SKILLS]
+def _skills(places: list[tuple[Path, Path]]) -> Iterator[Learned]:
+    lines = [line for place, within in places for line in _offers(place, within)][:_MOST_SKILLS]
     if lines:
         yield Learned(_SKILLS, "\n".join([_SKILLS_TEXT, "", *lines]))
 
 
-def _offers(place: Path) -> Iterator[str]:
+def _offers(place: Path, within: Path) -> Iterator[str]:
     """One line for each skill in this folder."""
     try:
-        folders = sorted(place.iterdir())
+        folders = sorted(place.iterdir())[:_MOST_SKILLS]
     except OSError:
         return
     for folder in folders:
         file = folder / "SKILL.md"
-        text = _text(file, place)
+        text = _text(file, within)
         if text is not None:
             said = front_matter(text)
             words = " ".join(said.get("description", "").split())[:_MOST_WORDS]

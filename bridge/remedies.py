@@ -48,21 +48,28 @@ class Remedies:
     async def apply(self, error: ModelError) -> bool:
         """Whether the request is worth another try, now that something is changed; BridgeError."""
         fault = error.fault
+        if fault.status == 413 and self._leave_out():  # a picture, most likely
+            return True
         if isinstance(error, TooLong):
             return await self._shorten(error)
         if fault.parameter in self.sent:
             return self._forgo(str(fault.parameter))
         if fault.code == faults.UNREADABLE:
             return self._once("reasoning") and self._forget_reasoning()
-        if faults.is_about_input(fault) and self._once("input"):
-            self.left_out = self._session.history.suspect(self._session.dialect)
-            return self.left_out is not None
-        return False
+        return faults.is_about_input(fault) and self._leave_out()
+
+    def _leave_out(self) -> bool:
+        """Leave out what the server may not take, if the request had any of it."""
+        if self.left_out is not None:
+            return False
+        self.left_out = self._session.history.suspect(self._session.dialect)
+        return self.left_out is not None
 
     async def _shorten(self, error: TooLong) -> bool:
         session = self._session
         if self._once("length") and session.history.is_worked_on:
             await self._compaction.run()
+            self.left_out = None  # it counted the entries of the history before
             return True
         session.record(Forgotten(session.next_prompt() - 1))
         raise TooLong(replace(error.fault, message=_TOO_LONG)) from None

@@ -10,21 +10,24 @@ import shutil
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import cast
 
 import anyio
+from anyio.to_thread import run_sync
 
 from bridge.acp.schema import McpServer
 from bridge.config import Config, Model
 from bridge.core import money
 from bridge.core.caching import Caching
+from bridge.core.changes import Changes
 from bridge.core.goal import NO_GOAL
 from bridge.core.history import Dialect, History
 from bridge.core.policy import Grant, Mode, Preset
 from bridge.core.records import (
     Announced,
+    Changing,
     Compacted,
     Cost,
     Extended,
@@ -41,10 +44,13 @@ from bridge.core.records import (
     Titled,
     Told,
 )
+from bridge.errors import BridgeError
+from bridge.interrupted import interrupted
+from bridge.journal import Journal
 from bridge.responses.quirks import InForce, in_force
-from bridge.store import Journal, timestamp
-from tools.base import Access
-from tools.seen import Seen
+from bridge.store import timestamp
+from tools.base import Access, Rewrite
+from tools.seen import Seen, digest
 
 
 @dataclass(eq=False, slots=True)
@@ -53,15 +59,24 @@ class Prompt:
 
     blocks: tuple[Item, ...]
     scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
+    answered: anyio.Event = field(default_factory=anyio.Event)
 
 
 class Session:
     """One conversation. Owner of all that is named here; nobody else changes it."""
 
-    def __init__(self, config: Config, opened: Opened, journal: Journal) -> None:
+    def __init__(
+        self,
+        config: Config,
+        opened: Opened,
+        journal: Journal,
+        directories: tuple[str, ...] = (),
+    ) -> None:
         self.config = config
         self.id = opened.session
         self.cwd = opened.cwd
+        self.directories = directories
+        """Further folders of the workspace."""
         self.mode: Mode = "plan" if opened.mode == "plan" else "default"
         self.model_key = _known_model(config, opened.model)
         self.effort = opened.effort
@@ -77,6 +92,7 @@ class Session:
         """Those that were told."""
         self.visited: set[str] = set()
         """The folders of files that the model has seen."""
+        self.changes = Changes()
         self.goal: GoalChanged = NO_GOAL
         self.goal_armed = False
         self.grants: set[Grant] = set()
@@ -128,7 +144,7 @@ class Session:
     def roots(self) -> tuple[str, ...]:
         """Where files may be read and written without asking."""
         made = () if self._scratch is None else (self._scratch,)
-        return (os.path.realpath(self.cwd), *made)
+        return (*map(os.path.realpath, (self.cwd, *self.directories)), *made)
 
     @property
     def dialect(self) -> Dialect:
@@ -159,12 +175,33 @@ class Session:
         self.journal.append(record)
         self._apply(record)
 
-    def restore(self, records: Iterable[Record]) -> None:
-        """Apply what was written down earlier."""
+    def restored(self, records: Iterable[Record]) -> Iterator[Record]:
+        """Apply what was written down earlier, and hand each record on."""
         for record in records:
             self._apply(record)
+            yield record
         self.introduced = self.history.is_worked_on
         self.goal_armed = False
+        for call in self.changes.open_calls():
+            returned = interrupted(call)
+            try:
+                self.record(returned)
+            except BridgeError:  # a full disk keeps nobody from looking
+                self._apply(returned)
+            yield returned
+
+    async def announce(self, card_id: str, rewrite: Rewrite) -> None:
+        """Have on disk what a call is about to do to a file; BridgeError where that fails."""
+        before = None
+        if rewrite.old is not None:
+            before = digest(rewrite.old)
+            await run_sync(self.journal.keep, rewrite.old)
+        self.record(Changing(card_id, rewrite.path, before, digest(rewrite.new)))
+        await self.settle()
+
+    async def settle(self) -> None:
+        """Wait until all that was recorded is on disk; BridgeError where that fails."""
+        await run_sync(self.journal.sync)
 
     def next_prompt(self) -> int:
         """The number of the prompt that comes now."""
@@ -207,6 +244,15 @@ class Session:
         for prompt in self.prompts:
             prompt.scope.cancel()
 
+    async def end(self) -> None:
+        """Stop everything, wait until all prompts are answered, and close."""
+        self.cancel()
+        try:
+            for prompt in list(self.prompts):
+                await prompt.answered.wait()
+        finally:
+            self.close()
+
     def close(self) -> None:
         """Give everything free that outlives a prompt."""
         self.journal.close()
@@ -215,6 +261,7 @@ class Session:
 
     def _apply(self, record: Record) -> None:
         self.history.add(record)
+        self.changes.add(record)
         match record:
             case Prompted(prompt=number):
                 self._prompts_made = max(self._prompts_made, number)

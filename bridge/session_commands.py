@@ -63,10 +63,11 @@ def model(session: Session, argument: str) -> str:
             f"- {key}{_in_force(key == session.model_key)}: {one.name or one.model}"
             for key, one in models.items()
         )
-    names = {one.name.lower(): key for key, one in models.items() if one.name is not None}
+    names = {(one.name or key).lower(): key for key, one in models.items()}
+    names |= {key.lower(): key for key in models}
     key = argument if argument in models else names.get(argument.lower())
     if key is None:
-        return f"Error: unknown model: {argument}. There are: {', '.join(models)}"
+        return f"Error: unknown model: {argument[:80]}. There are: {', '.join(models)}"
     options.set_option(session, "model", options.model_value(session.config, key))
     return f"The model is now {models[key].name or key}."
 

@@ -54,7 +54,7 @@ class Silence:
             due = _SECONDS[said] if said < len(_SECONDS) else _SECONDS[-1] + _EVERY * (said - 2)
             left = since + due - self._clock()
             if left > 0:
-                await self._sleep(left)
+                await self._sleep(min(left, _SECONDS[0]))  # a new silence may begin meanwhile
             else:
                 self._tell(f"No word from the model for {_span(due)}; still waiting")
                 said += 1

@@ -24,7 +24,7 @@ from bridge.compaction import Compaction
 from bridge.config import Provider
 from bridge.core import goal as goals
 from bridge.core import updates
-from bridge.core.content import plain_text, user_content
+from bridge.core.content import pictures, plain_text, user_content
 from bridge.core.effects import Effect, Failed, Finished, Usage
 from bridge.core.records import Forgotten, Noted, Prompted, Titled, Told
 from bridge.core.repeats import Repeats
@@ -78,6 +78,8 @@ class Turn:
         session.record(
             Prompted(session.next_prompt(), prompt.blocks, content, now(), reply is None)
         )
+        if (unkept := session.journal.complaint()) is not None:
+            self.editor.notice("warning", unkept)
         budget = _Budget(session.config.max_turn_requests)
         if reply is None:
             self._entitle(text)
@@ -87,12 +89,15 @@ class Turn:
                 return "max_turn_requests"
             await Compaction(session, self.editor, self.model, self.bench).run(reply.compact)
             return "end_turn"
-        if reply.text:
-            self._tell(reply.text)
+        text = reply.text
+        if reply.work is not None:
+            text = await reply.work(self.editor, self.bench.files)
+        if text:
+            self._tell(text)
         if reply.message is not None:
             self._entitle(reply.message)
             self._note_switch()
-            session.record(Noted(reply.message))
+            session.record(Noted(reply.message, pictures(content), asked=True))
             return await self._work(budget)
         return await self._pursue(budget) if reply.pursue else "end_turn"
 
@@ -106,7 +111,7 @@ class Turn:
             and not any(_is_pause(waiting) for waiting in session.prompts)
         ):
             session.record(replace(session.goal, rounds=session.goal.rounds + 1))
-            session.record(Noted(goals.task(session.goal)))
+            session.record(Noted(goals.task(session.goal), asked=True))
             stop = await self._work(budget)
             if stop != "end_turn":
                 return stop
@@ -155,14 +160,16 @@ class Turn:
             with remedies:
                 finished = await self._heard(answer, attempts, remedies)
         except anyio.get_cancelled_exc_class():
-            answer.record(attempts[-1].kept())
-            answer.close(_STOPPED)
+            answer.abandon(attempts[-1].kept(), _STOPPED)
             raise
         except BridgeError:
-            answer.record(())
-            answer.close(_BROKEN_OFF)
+            answer.abandon((), _BROKEN_OFF)
             raise
-        answer.record(finished.items, finished.usage)
+        try:
+            answer.record(finished.items, finished.usage)
+        except BridgeError:  # a full disk
+            answer.abandon((), _STOPPED)
+            raise
         reason = _CUT if finished.outcome == "max_tokens" else _STOPPED
         answer.close(reason, but=finished.calls)
         self._show_usage(finished)

@@ -108,12 +108,12 @@ class SessionShell:
 
 
 @asynccontextmanager
-async def workshop() -> AsyncGenerator[Workshop]:
-    """The workshop of this process, until the context ends."""
+async def workshop(on_key: Callable[[str], None]) -> AsyncGenerator[Workshop]:
+    """The workshop of this process, until the context ends; on_key: told of printed keys."""
     hide_memory()
     adopt_orphans()
     async with Transport() as transport:
-        keys = Keys(os.environ)
+        keys = Keys(os.environ, on_key)
         file = default_file(os.environ)
         folder = None if file is None else str(file.parent)
         bench = Workbench(TOOLS, LocalFiles(), partial(SessionShell, keys), folder)

@@ -199,6 +199,10 @@ class Model:
         self._taken += 1
         return self.requests[self._taken - 1]
 
+    def forget(self) -> None:
+        """Wait for none of the requests so far: whoever sent them is gone."""
+        self._taken = len(self.requests)
+
     @asynccontextmanager
     async def serve(self) -> AsyncGenerator[None]:
         """Listen as long as the context is open."""
@@ -324,7 +328,8 @@ class Machine:
             self._check(agent)
 
     def _check(self, agent: Agent) -> None:
-        written = {path: path.read_bytes() for path in self.folder.rglob("state/**/*.*")}
+        state = (path for path in self.folder.rglob("state/**/*") if path.is_file())
+        written = {path: path.read_bytes() for path in state}
         written[Path("stdout")] = json.dumps(agent.editor.received, ensure_ascii=False).encode()
         for path, data in written.items():
             for secret in self.secrets:

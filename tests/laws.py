@@ -138,6 +138,13 @@ class Laws:
             case "session/new" if "sessionId" in result:
                 _hold(result["sessionId"] not in self.sessions, "a session id is given twice")
                 session = self.sessions[result["sessionId"]] = _Session()
+            case "session/resume" if request is not None and "modes" in result:
+                self.sessions.setdefault(str(params["sessionId"]), _Session())
+            case "session/close" | "session/delete" if session is not None:
+                _hold(not session.prompts, f"ends before its prompts {session.prompts}")
+                self._nothing_open(session)
+                del self.sessions[str(params["sessionId"])]
+                return
             case "session/load" if session is not None:
                 session.loading = False
                 self._nothing_open(session)

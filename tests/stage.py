@@ -120,7 +120,7 @@ async def stage(
         Transport(None if wired else model.inner) as transport,
         anyio.create_task_group() as tasks,
     ):
-        keys = Keys(os.environ)
+        keys = Keys(os.environ, lambda _: None)
         bench = Workbench(TOOLS, LocalFiles(), partial(SessionShell, keys))
         agent = Agent(
             connection=Connection(peer, cast("Any", _Stdout(written.send_nowait))),

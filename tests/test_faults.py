@@ -38,7 +38,7 @@ def test_a_status_says_what_failed_and_whether_another_try_helps() -> None:
     check(405, "bad_request")
     check(408, "server_error", retry=True)
     check(409, "server_error", retry=True)
-    check(413, "bad_request")
+    check(413, "context_too_long")
     check(422, "bad_request")
     check(429, "rate_limit", retry=True)
     check(500, "server_error", retry=True)

@@ -34,10 +34,11 @@ class Machine:
 
     folder: Path
     now: float = 1000.0
+    printed: list[str] = field(default_factory=list[str])
     keys: Keys = field(init=False)
 
     def __post_init__(self) -> None:
-        self.keys = Keys({"PATH": os.environ["PATH"]}, clock=lambda: self.now)
+        self.keys = Keys({"PATH": os.environ["PATH"]}, self.printed.append, clock=lambda: self.now)
 
     @property
     def runs(self) -> int:
@@ -60,6 +61,10 @@ class Machine:
 @pytest.fixture
 def machine(tmp_path: Path) -> Machine:
     return Machine(tmp_path)
+
+
+def ignore(key: str) -> None:
+    """Nothing is hidden from anybody."""
 
 
 async def failure_of(keys: Keys, provider: Provider) -> BridgeError:
@@ -120,7 +125,7 @@ async def test_a_program_that_hangs_is_ended_with_all_that_it_started(machine: M
 async def test_a_program_that_is_none_is_named(tmp_path: Path) -> None:
     async def check(program: str, words: str) -> None:
         given = {"base_url": "https://p.example/v1", "api_key_command": [program]}
-        keys = Keys({"PATH": f"here:{tmp_path}/bin"})
+        keys = Keys({"PATH": f"here:{tmp_path}/bin"}, ignore)
         error = await failure_of(keys, Provider.model_validate(given))
         assert isinstance(error, ConfigError)
         assert str(error).startswith(f"api_key_command {program}{words}")
@@ -143,9 +148,9 @@ async def test_a_program_in_a_relative_folder_of_path_is_not_run(
     monkeypatch.chdir(tmp_path)
     given = {"base_url": "https://p.example/v1", "api_key_command": ["key"]}
     found = Provider.model_validate(given)
-    await failure_of(Keys({"PATH": ".:"}), found)
+    await failure_of(Keys({"PATH": ".:"}, ignore), found)
     with anyio.fail_after(20):
-        assert await Keys({"PATH": f"/bin:{tmp_path}"}).key(found) == KEY
+        assert await Keys({"PATH": f"/bin:{tmp_path}"}, ignore).key(found) == KEY
 
 
 # -- how often
@@ -358,7 +363,7 @@ async def test_a_key_file_is_read_again_when_its_key_was_refused(tmp_path: Path)
     file.write_text("old")
     file.chmod(0o600)
     given = {"base_url": "https://p.example/v1", "api_key_file": str(file), "max_retries": 0}
-    provider, keys = Provider.model_validate(given), Keys({})
+    provider, keys = Provider.model_validate(given), Keys({}, ignore)
 
     fake = FakeResponses(REFUSED)
     with pytest.raises(Refused):
@@ -373,7 +378,7 @@ async def test_a_key_of_the_environment_is_sent_once(machine: Machine) -> None:
     given = {"base_url": "https://p.example/v1", "api_key_env": "K"}
     fake = FakeResponses(REFUSED)
     with pytest.raises(Refused):
-        await ask(fake, Keys({"K": KEY}), Provider.model_validate(given))
+        await ask(fake, Keys({"K": KEY}, ignore), Provider.model_validate(given))
     assert sent(fake) == [KEY]
 
 
@@ -389,6 +394,7 @@ async def test_printed_keys_are_secrets_from_then_on(machine: Machine) -> None:
         await machine.keys.key(provider)
         await machine.keys.instead(provider, "key-1")
     assert set(machine.keys.secrets(config)) == {"key-1", "key-2"}
+    assert machine.printed == ["key-1", "key-2"]
 
 
 async def test_a_server_that_repeats_a_printed_key_does_not_make_it_known(machine: Machine) -> None:

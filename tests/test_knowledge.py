@@ -74,7 +74,7 @@ def test_a_long_file_is_cut_and_says_so(project: Path):
     write(project / "AGENTS.md", "x" * 40_000)
     (learned,) = told(session_in(project))
     assert len(learned.text) < 34_000
-    assert f"{40_000 - 32 * 1024} characters more in the file" in learned.text
+    assert "the file goes on" in learned.text
 
 
 def test_what_is_no_file_of_the_project_is_not_told(project: Path):
@@ -83,6 +83,13 @@ def test_what_is_no_file_of_the_project_is_not_told(project: Path):
     os.mkfifo(project / "app" / "AGENTS.md")
     write(project / "app" / "deep" / "AGENTS.md", " \n")
     assert told(session_in(project / "app" / "deep")) == []
+
+
+def test_a_folder_of_skills_that_lies_elsewhere_is_not_offered(project: Path):
+    outside = project.parent / "outside"
+    write(outside / "skills" / "leak" / "SKILL.md", "---\nname: leak\n---\n")
+    (project / ".agents").symlink_to(outside)
+    assert told(session_in(project)) == []
 
 
 def test_a_link_inside_the_project_is_followed(project: Path):

@@ -20,14 +20,14 @@ PURE = [
     "bridge", "bridge.acp", "bridge.acp.peer", "bridge.acp.schema", "bridge.core", "bridge.core.*",
     "bridge.errors", "bridge.responses", "bridge.responses.events", "bridge.responses.faults",
     "bridge.responses.quirks", "bridge.responses.refused", "bridge.responses.request",
-    "bridge.responses.sse", "tools.base", "tools.frozen", "tools.hint", "tools.page", "tools.seen",
-    "tools.splice",
+    "bridge.responses.sse", "tools.base", "tools.frozen", "tools.globs", "tools.hint", "tools.page",
+    "tools.seen", "tools.splice",
 ]  # fmt: skip
 IMPURE = {"asyncio", "logging", "os", "random", "subprocess", "time", "threading", "socket"}
 
 STDLIB_ONLY = [
     "bridge.__main__", "bridge.core.handshake", "bridge.core.hello", "bridge.windows",
-    "bridge.acp.peer", "tools.confine",
+    "bridge.acp.peer", "tools.confine", "tools.walk",
 ]  # fmt: skip
 
 USERS = {
@@ -39,7 +39,6 @@ USERS = {
     "tenacity": ["bridge.responses.again"],
     "truststore": ["bridge.responses.transport"],
     "mcp": ["bridge.mcp"],
-    "pathspec": ["tools.glob", "tools.grep", "tools.walk"],
     "tree_sitter": ["tools.shell_line"],
     "tree_sitter_bash": ["tools.shell_line"],
     "platformdirs": ["bridge.config", "bridge.app", "bridge.cli"],

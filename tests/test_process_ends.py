@@ -189,9 +189,27 @@ async def test_a_session_is_open_in_one_process_at_a_time(tmp_path: Path) -> Non
             call = await begin_prompt(agent.editor, session)
             await (await here.model.request()).answer()
             await agent.editor.result(call)
-            with pytest.raises(Refused, match="another process"):
+            with pytest.raises(Refused, match=rf"another process \({agent.pid}\)"):
                 await load(here, later.editor, session)
             with pytest.raises(Refused, match="loaded already"):
                 await load(here, agent.editor, session)
         await load(here, later.editor, session)
         assert later.editor.text() == "Done."
+
+
+async def test_the_plan_is_shown_again_when_a_session_is_loaded(tmp_path: Path) -> None:
+    async with machine(tmp_path) as here:
+        async with here.agent() as agent:
+            session = await agent.editor.new_session(here.workspace)
+            call = await begin_prompt(agent.editor, session)
+            for number, status in enumerate(("in_progress", "completed")):
+                request = await here.model.request()
+                todos = [{"content": "Look", "status": status}]
+                await request.ask_for(f"c{number}", "todo_write", todos=todos)
+            await (await here.model.request()).answer()
+            await agent.editor.result(call)
+            shown = agent.editor.updates("plan")
+            assert [plan["entries"][0]["status"] for plan in shown] == ["in_progress", "completed"]
+        async with here.agent() as agent:
+            await load(here, agent.editor, session)
+            assert agent.editor.updates("plan") == shown[-1:]

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from bridge.core.records import (
     RECORDS,
     Announced,
+    Changing,
     Compacted,
     Cost,
     Extended,
@@ -17,6 +18,7 @@ from bridge.core.records import (
     LeftOut,
     Noted,
     Opened,
+    Planned,
     Prompted,
     Record,
     Responded,
@@ -26,11 +28,12 @@ from bridge.core.records import (
     Switched,
     Titled,
     Told,
+    Undone,
     Unreadable,
     decode,
     encode,
 )
-from tools.base import Card, Change, Console, Place, Text
+from tools.base import Card, Change, Console, Place, Step, Text
 
 CARD = Card("Edit a.py", "edit", (Place("/w/a.py", 3),), (Change("/w/a.py", None, "x\n"),))
 
@@ -58,6 +61,8 @@ SAMPLES: tuple[Record, ...] = (
         Cost(0.25, "EUR"),
     ),
     Returned("c#2", "c", False, "out \ud800\x00", True, (Console("o"), Text("t")), None, {"a": 1}),
+    Changing("c#2", "/w/a.py", None, "d1"),
+    Undone(1),
     Told("n1", "Goal cleared."),
     Forgotten(1),
     Compacted(1, "The summary.", 30, Cost(0.5, "EUR")),
@@ -68,6 +73,7 @@ SAMPLES: tuple[Record, ...] = (
     Titled("A title", "t"),
     SawFile({"path": "/w/a.py"}),
     GoalChanged("Ship it", "blocked", "no key", 3),
+    Planned((Step("Look", "completed"), Step("Leap", "pending"))),
 )
 
 

@@ -6,6 +6,7 @@ import anyio
 import pytest
 
 from bridge.config import load
+from bridge.core.history import INTERRUPTED
 from bridge.core.policy import Grant
 from bridge.core.records import (
     Announced,
@@ -18,6 +19,7 @@ from bridge.core.records import (
     Prompted,
     Record,
     Responded,
+    Returned,
     SaidText,
     SawFile,
     Switched,
@@ -74,9 +76,10 @@ def test_a_restored_session_goes_on_where_it_was(tmp_path: Path) -> None:
     for record in records:
         one.record(record)
     one.close()
-    stored, journal = Store(tmp_path / "state").load("s1")
+    stored = Store(tmp_path / "state").load("s1")
     other = session(tmp_path, "s2")
-    other.restore(stored)
+    ended = [Returned(card, "c", custom=False, text=INTERRUPTED, ok=False) for card in ("c", "c#2")]
+    assert list(other.restored(stored.records()))[1:] == [*records, *ended]
     for restored in (one, other):
         assert (restored.title, restored.mode, restored.model_key) == ("A title", "default", "b")
         assert (restored.effort, restored.permission) == ("high", "danger-full-access")
@@ -89,7 +92,7 @@ def test_a_restored_session_goes_on_where_it_was(tmp_path: Path) -> None:
         assert restored.dialect.maker == "p/wire-b"
         assert restored.dialect.replay == "verbatim"
     assert not other.goal_armed
-    journal.close()
+    stored.journal.close()
 
 
 def test_an_id_that_looks_like_a_repeated_one_is_its_own(tmp_path: Path) -> None:
@@ -150,5 +153,6 @@ def test_what_was_spent_and_allowed_is_known_after_a_load(tmp_path: Path) -> Non
     dollar, euro = Cost(1.0, "USD"), Cost(0.5, "EUR")
     spent = [Responded(1, "p/m", (), (), 100, dollar), Responded(2, "p/m", (), ())]
     allowed = Extended(100, 1.0)
-    loaded.restore([*spent, allowed, Compacted(1, "So far.", 50, euro), Compacted(2, "So far.")])
+    compacted = [Compacted(1, "So far.", 50, euro), Compacted(2, "So far.")]
+    list(loaded.restored([*spent, allowed, *compacted]))
     assert (loaded.tokens, loaded.spent, loaded.extended) == (150, 1.5, allowed)

@@ -68,6 +68,10 @@ async def test_whatever_is_heard_begins_the_silence_anew():
     assert await Clock({15: "heard", 30: "heard", 55: "over"}).played() == told((50, "20 s"))
 
 
+async def test_a_silence_after_a_word_is_told_of_in_time():
+    assert await Clock({22: "heard", 50: "over"}).played() == told((20, "20 s"), (42, "20 s"))
+
+
 async def test_a_wait_that_was_announced_is_no_silence():
     assert await Clock({10: "announced", 131: "over"}).played() == told((130, "20 s"))
 

@@ -13,6 +13,7 @@ from bridge.core.records import (
     Cost,
     Hosted,
     Noted,
+    Planned,
     Prompted,
     Record,
     Responded,
@@ -23,7 +24,7 @@ from bridge.core.records import (
 )
 from bridge.core.updates import LONGEST_LINE, Update
 from bridge.core.wire import dump
-from tools.base import Card, Change, Console, Place, Shown, Text
+from tools.base import Card, Change, Console, Place, Shown, Step, Text
 
 CARD = Card("Edit a.py", "edit", (Place("/w/a.py", 2), Place("/w/b.py")), (Text("why"),))
 EDIT = Announced("c1", "c1", "edit", '{"file_path":"a.py"}', CARD)
@@ -231,6 +232,21 @@ def test_a_loaded_session_looks_as_it_did() -> None:
     assert shown[0]["content"] == {"type": "text", "text": "Go"}
     assert shown[4] == updates.announcement(EDIT, cwd="/w", terminal=False)
     assert shown[5]["status"] == "completed"
+
+
+def test_a_loaded_session_shows_its_last_plan_once() -> None:
+    first, last = Planned((Step("Look", "pending"),)), Planned((Step("Look", "completed"),))
+    title = Titled("T", "t")
+
+    def check(records: list[Record], *shown: Record) -> None:
+        expected = [updates.plan(one) if isinstance(one, Planned) else updates.title(title)
+                    for one in shown]  # fmt: skip
+        assert list(updates.replay(records, cwd="/w", terminal=False)) == expected
+
+    check([first, title, last, title], title, title, last)
+    check([last, title, first], title, first)
+    check([last, last], last)
+    check([first, title, Planned(())], title)
 
 
 def test_a_call_that_never_ended_ends_in_the_replay() -> None:

@@ -24,8 +24,9 @@ from typing import Any, cast
 import anyio
 import anyio.lowlevel
 
+from bridge.acp.agent import Agent
 from bridge.acp.connection import Connection
-from bridge.acp.methods import Agent, take
+from bridge.acp.methods import take
 from bridge.acp.peer import Peer
 from bridge.calls import Workbench
 from bridge.config import Provider, load
@@ -127,6 +128,8 @@ class Player:
     marks: dict[str, str] = field(default_factory=dict[str, str])
     heard: list[Line] = field(default_factory=list[Line])
     written: list[Line] = field(default_factory=list[Line])
+    said: list[Line] = field(default_factory=list[Line])
+    """Every message of the agent's, as it was sent."""
     laws: Laws = field(default_factory=Laws)
     news: anyio.Event = field(default_factory=anyio.Event)
     answer: int = 0
@@ -144,7 +147,7 @@ class Player:
         conversations = pairing.Conversations(forgets=setup.get("forgets", False))
         model = FakeModel(self._say, conversations, retries=setup.get("retries", 0))
         async with anyio.create_task_group() as tasks:
-            agent = self._agent(setup, model, tasks)
+            agent = self.agent(setup, model, tasks)
             self.written.append(setup)
             for line in self.lines[1:]:
                 if line["who"] == "restart":
@@ -152,7 +155,7 @@ class Player:
                     self.written.append(line)
                     agent.close()
                     self.laws, self.answer = Laws(), model.started
-                    agent = self._agent(setup, model, tasks)
+                    agent = self.agent(setup, model, tasks)
                 await self._step(line, agent, model)
             rest = await self._rest()
             assert self.update or not rest, f"the agent said more: {rest}"
@@ -165,7 +168,8 @@ class Player:
             sender.close()
             receiver.close()
 
-    def _agent(self, setup: Line, model: FakeModel, tasks: Any) -> Agent:
+    def agent(self, setup: Line, model: FakeModel, tasks: Any) -> Agent:
+        """An agent on this ground; what it says is heard here."""
         file = self.folder / "config.toml"
         config = {**CONFIG, **setup.get("config", {})}
         file.write_text(toml(config), encoding="utf-8")
@@ -175,11 +179,16 @@ class Player:
             tasks=tasks,
             load_config=lambda: load(str(file), setup.get("env", {})),
             environment=setup.get("env", {}),
-            store=Store(self.folder / "state"),
+            store=self.store,
             answer=Workshop(cast("Any", model), Workbench(TOOLS, LocalFiles(), self._shell)).answer,
             warm_up=lambda: None,
             discover=lambda _: None,
         )
+
+    @property
+    def store(self) -> Store:
+        """Where its sessions are kept."""
+        return Store(self.folder / "state")
 
     def _shell(self, session: Session) -> LocalShell:
         environment = child_environment({"PATH": "/usr/bin:/bin"}, (), (), session.scratch)
@@ -198,6 +207,7 @@ class Player:
                 await self._settle()
                 self._stream(line, model)
             case "file":
+                await self._settle()
                 text = (self.folder / "ws" / line["path"]).read_text(encoding="utf-8")
                 assert text == line["text"], line["path"]
                 self.written.append(line)
@@ -279,6 +289,7 @@ class Player:
                 body = {key: body.get(key) for key in ("input", *self.lines[0].get("asks", ()))}
             return {"who": "ask", "body": body}
         message = self.laws.take(line["line"])
+        self.said.append(dict(message))
         result = cast("Line", message.get("result") or {})
         session = result.get("sessionId")
         if session:

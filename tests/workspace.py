@@ -7,12 +7,17 @@ from typing import Any
 
 from tools.base import Access, Change, Context, Ended, Files, NoAnswer, Prepared, Question, Result
 from tools.edit import EDIT
+from tools.glob import GLOB
+from tools.grep import GREP
 from tools.local import LocalFiles
 from tools.read import READ
 from tools.seen import Seen
 from tools.write import WRITE
 
-TOOLS = {"read": READ, "edit": EDIT, "write": WRITE}
+TOOLS = {"read": READ, "edit": EDIT, "write": WRITE, "glob": GLOB, "grep": GREP}
+
+FIRST = {"glob": "pattern", "grep": "pattern"}
+"""What the argument that always stands first is called, where it is no file_path."""
 
 
 class Nobody:
@@ -56,7 +61,8 @@ class Workspace:
         return sorted(path.name for path in self.root.iterdir())
 
     async def prepare(self, tool: str, file_path: str, **arguments: Any) -> Prepared | Result:
-        bound = TOOLS[tool].bind({"file_path": file_path, **arguments}, str(self.root))
+        named = {FIRST.get(tool, "file_path"): file_path}
+        bound = TOOLS[tool].bind({**named, **arguments}, str(self.root))
         if isinstance(bound, Result):
             return bound
         nobody = Nobody()

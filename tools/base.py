@@ -86,6 +86,14 @@ Signal: TypeAlias = PlanApproved | GoalReport
 
 
 @frozen
+class Step:
+    """One step of the plan that the person sees."""
+
+    content: str
+    status: Literal["pending", "in_progress", "completed"]
+
+
+@frozen
 class Result:
     """How a call ended."""
 
@@ -99,6 +107,8 @@ class Result:
     data: Mapping[str, object] | None = None
     """The result as plain JSON data; None: the text under "output"."""
     signal: Signal | None = None
+    steps: tuple[Step, ...] | None = None
+    """The plan that the person sees from now on, whole; None: the one before."""
 
     @staticmethod
     def error(text: str) -> "Result":
@@ -124,6 +134,17 @@ class Access:
 
 
 @frozen
+class Rewrite:
+    """What a call would make of one file, byte for byte."""
+
+    path: str
+    """Absolute and resolved."""
+    old: bytes | None
+    """None: there is no file yet."""
+    new: bytes
+
+
+@frozen
 class Prepared:
     """A call that can be made: what it would touch, how that looks, and the deed itself."""
 
@@ -131,6 +152,8 @@ class Prepared:
     run: Callable[[], Awaitable[Result]]
     shown: tuple[Shown, ...] | None = None
     """For the person who is asked: the whole change. None: the card says enough."""
+    rewrite: Rewrite | None = None
+    """The one file it changes, for whoever writes down what happens or takes it back."""
 
 
 @frozen
@@ -200,6 +223,33 @@ class Bytes:
     stamp: Stamp
 
 
+@frozen
+class Query:
+    """What is looked for: the files of a folder, or lines in them."""
+
+    top: str
+    """A folder, or one file; absolute and resolved."""
+    pattern: str | None = None
+    """A regular expression, as Python reads it, that a line must hold; None: the files as such."""
+    ignore_case: bool = False
+    glob: str | None = None
+    """What a file's path from the folder on must fit, in the language of tools.globs."""
+    distrusted: tuple[str, ...] = ()
+    """Folders from which no program is run."""
+
+
+@frozen
+class Found:
+    """A file that a search found."""
+
+    path: str
+    """Absolute."""
+    hits: int = 0
+    """Lines that hold the pattern."""
+    lines: tuple[tuple[int, str], ...] = ()
+    """The first of them, by number, each as far as it is shown."""
+
+
 class Files(Protocol):
     """Regular files of one machine, for all sessions of a process.
 
@@ -231,6 +281,16 @@ class Files(Protocol):
 
     async def create(self, path: str, data: bytes) -> Stamp:
         """Make a new file and its folders; FileExistsError if something is there by now."""
+        ...
+
+    async def remove(self, path: str, expected: Stamp) -> None:
+        """Delete a file that holds the expected bytes; StaleFile if it holds others by now."""
+
+    async def search(self, query: Query, take: Callable[[Found], None]) -> str:
+        """Give what is found, in any order; why there may be more, or nothing if that is all.
+
+        Left out are what git ignores, .git, symbolic links, and for lines files that are no text.
+        """
         ...
 
 

@@ -20,7 +20,7 @@ from typing import TypeAlias
 
 from tools.base import StaleFile
 from tools.regular import opened, scan, stream, version, whole
-from tools.seen import Stamp, new_digest
+from tools.seen import Stamp, digest
 
 Move: TypeAlias = Callable[[str, str], None]
 """Does something with the names of two files."""
@@ -68,6 +68,12 @@ def create(path: str, data: bytes, link: Move) -> Stamp:
             return _create_directly(path, data)
         name.unlink()
         return _kept(path, descriptor, data)
+
+
+def remove(path: str, expected: Stamp) -> None:
+    """Delete the file if it holds the expected bytes; StaleFile if there are others by now."""
+    _demand(scan(path, _ignore), expected)
+    Path(path).unlink()
 
 
 def _swap_in(path: str, data: bytes, status: os.stat_result, expected: Stamp, swap: Move) -> Stamp:
@@ -167,9 +173,7 @@ def _kept(path: str, descriptor: int, data: bytes) -> Stamp:
             os.fsync(folder)
         finally:
             os.close(folder)
-    digest = new_digest()
-    digest.update(data)
-    return Stamp(digest.hexdigest(), version(os.fstat(descriptor)))
+    return Stamp(digest(data), version(os.fstat(descriptor)))
 
 
 def _fill(descriptor: int, data: bytes, place: int = 0) -> None:

@@ -54,7 +54,7 @@ async def _prepare(arguments: EditArguments, context: Context) -> Prepared | Res
         text = _text(file, spliced) if every else _text(file, None)
         return Result(text, shown=(change,), title=_title(arguments, context.cwd))
 
-    return Prepared(file.target.access, run, (change,))
+    return Prepared(file.target.access, run, (change,), file.rewrite(spliced.data))
 
 
 def _fault(arguments: EditArguments) -> Result | None:

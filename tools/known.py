@@ -7,7 +7,7 @@ Rule 2: texts of refusals are those that models recover from; they say what to d
 
 import re
 
-from tools.base import Bytes, Change, Context, FileTooLarge, Result, StaleFile
+from tools.base import Bytes, Change, Context, FileTooLarge, Result, Rewrite, StaleFile
 from tools.frozen import frozen
 from tools.seen import Sight, Stamp
 from tools.splice import UNDECODABLE, decode
@@ -31,6 +31,10 @@ class Known:
     def change(self, data: bytes) -> Change:
         """The whole file before and after, byte for byte."""
         return Change(self.target.path, decode(self.present.data), decode(data))
+
+    def rewrite(self, data: bytes) -> Rewrite:
+        """The same for whoever writes down what happens."""
+        return Rewrite(self.target.resolved, self.present.data, data)
 
     async def replace(self, data: bytes, context: Context) -> Stamp | Result:
         """Put new bytes in the file's place, if it is still the same."""

@@ -13,20 +13,24 @@ import anyio
 from anyio import from_thread, to_thread
 
 from tools import commit, regular
-from tools.base import Bytes
+from tools.base import Bytes, Found, Query
 from tools.commit import Move
 from tools.exchange import exchange
+from tools.search import FindRipgrep, ripgrep, search
 from tools.seen import Stamp
 
 
 class LocalFiles:
     """The port Files on this machine; one for the whole process, so that rule 2 holds."""
 
-    def __init__(self, swap: Move = exchange, link: Move = os.link) -> None:
+    def __init__(
+        self, swap: Move = exchange, link: Move = os.link, find: FindRipgrep = ripgrep
+    ) -> None:
         self._swap = swap
         """Lets two files change places."""
         self._link = link
         """Gives the first file the second name too."""
+        self._find = find
         self._locks: WeakValueDictionary[str, anyio.Lock] = WeakValueDictionary()
 
     async def resolve(self, path: str) -> str:
@@ -55,3 +59,13 @@ class LocalFiles:
     async def create(self, path: str, data: bytes) -> Stamp:
         """Make a new file and its folders; FileExistsError if something is there by now."""
         return await to_thread.run_sync(commit.create, path, data, self._link)
+
+    async def remove(self, path: str, expected: Stamp) -> None:
+        """Delete a file that holds the expected bytes; StaleFile if it holds others by now."""
+        lock = self._locks.setdefault(path, anyio.Lock())
+        async with lock:
+            await to_thread.run_sync(commit.remove, path, expected)
+
+    async def search(self, query: Query, take: Callable[[Found], None]) -> str:
+        """Search a folder or a file; why there may be more, or nothing if that is all."""
+        return await search(query, take, self._find)

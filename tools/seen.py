@@ -40,6 +40,13 @@ def new_digest() -> blake2b:
     return blake2b(digest_size=16)
 
 
+def digest(data: bytes) -> str:
+    """The digest of a file with these bytes."""
+    whole = new_digest()
+    whole.update(data)
+    return whole.hexdigest()
+
+
 @frozen
 class Sight:
     """What was seen of one file."""

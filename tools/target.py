@@ -3,8 +3,10 @@
 from typing import Literal
 
 from tools import paths
-from tools.base import Access, Context, Files, NotRegular, Result
+from tools.base import Access, Context, Files, FileTooLarge, NotRegular, Result
 from tools.frozen import frozen
+
+Verb = Literal["read", "edit", "write", "search"]
 
 MOVED = "the path leads elsewhere by now"
 
@@ -13,7 +15,7 @@ MOVED = "the path leads elsewhere by now"
 class Target:
     """A file the model named."""
 
-    verb: Literal["read", "edit", "write"]
+    verb: Verb
     """What the model wants to do, for the texts it reads."""
     path: str
     """Absolute, as the model means it."""
@@ -30,10 +32,8 @@ class Target:
         return await files.resolve(self.path) != self.resolved
 
 
-async def locate(
-    verb: Literal["read", "edit", "write"], file_path: str, context: Context
-) -> Target | Result:
-    """The file that a call names, or a Result that says why it can be none."""
+async def locate(verb: Verb, file_path: str, context: Context) -> Target | Result:
+    """The file or folder that a call names, or a Result that says why it can be none."""
     if wrong := paths.fault(file_path):
         return Result.error(wrong)
     path = paths.absolute(file_path, context.cwd)
@@ -48,7 +48,7 @@ async def locate(
 def _access(verb: str, path: str, resolved: str, roots: tuple[str, ...]) -> Access:
     """What the policy must know; a delicate name counts before and after links are followed."""
     return Access(
-        "read" if verb == "read" else "edit",
+        "read" if verb in ("read", "search") else "edit",
         subject=resolved,
         outside=not any(paths.is_inside(resolved, root) for root in roots),
         secret=paths.is_secret(path) or paths.is_secret(resolved),
@@ -62,6 +62,8 @@ def _reason(why: OSError | str) -> str:
             return why
         case FileNotFoundError():
             return "not found"
+        case FileTooLarge(size=size):
+            return f"too large ({size} bytes)"
         case NotRegular():
             return f"not a regular file ({why})"
         case _:

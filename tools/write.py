@@ -7,7 +7,7 @@ Rule 2: a new file never replaces one that came to be in the meantime.
 from pydantic import Field
 
 from tools import paths
-from tools.base import Arguments, Card, Change, Context, Prepared, Result, Tool
+from tools.base import Arguments, Card, Change, Context, Prepared, Result, Rewrite, Tool
 from tools.known import Known, known, look, unfitting, unwritable
 from tools.seen import Span, Stamp
 from tools.splice import BOM, count_lines, overwrite
@@ -71,7 +71,8 @@ def _prepared(
         text = f"<path>{target.path}</path>\n<type>file</type>\n{deed}"
         return Result(text, shown=(change,), title=_title(arguments, context.cwd))
 
-    return Prepared(target.access, run, (change,))
+    rewrite = Rewrite(target.resolved, None, data) if file is None else file.rewrite(data)
+    return Prepared(target.access, run, (change,), rewrite)
 
 
 async def _create(target: Target, data: bytes, context: Context) -> Stamp | Result:

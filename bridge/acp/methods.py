@@ -6,25 +6,17 @@ model, a tool or the editor goes on as a task of its own and answers later.
 Rule 3: a request is answered once, whatever happens in its handler.
 """
 
-import os
-import uuid
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
-from pathlib import Path
+from collections.abc import Awaitable, Callable
 from typing import Any, Generic, TypeVar
 
-from anyio.abc import TaskGroup
 from pydantic import BaseModel
 
-from bridge import commands, log, options
-from bridge.acp import schema
-from bridge.acp.connection import Connection
-from bridge.acp.editor import SessionEditor
+from bridge import log, options
+from bridge.acp import schema, sessions
+from bridge.acp.agent import Agent, Answered, Pending, RequestId
 from bridge.acp.peer import Note, Reply, Request
-from bridge.config import Config
 from bridge.core import handshake, updates
-from bridge.core.handshake import Capabilities
-from bridge.core.records import Item, Opened, Responded
+from bridge.core.records import Item
 from bridge.core.wire import JsonObject
 from bridge.errors import (
     INVALID_PARAMS,
@@ -33,60 +25,10 @@ from bridge.errors import (
     EditorError,
     LoginRequired,
 )
-from bridge.session import Prompt, Session, now
-from bridge.store import Store, unknown_session
+from bridge.session import Prompt, Session
 from tools.frozen import frozen
 
-RequestId = str | int | None
 P = TypeVar("P", bound=BaseModel)
-
-
-@frozen
-class Answered:
-    """A result, and what is sent as soon as it is out."""
-
-    result: Mapping[str, object]
-    after: Callable[[], None] | None = None
-
-
-@dataclass(eq=False, slots=True)
-class Agent:
-    """What the handlers work with; owner of the sessions."""
-
-    connection: Connection
-    tasks: TaskGroup
-    load_config: Callable[[], Config]
-    environment: Mapping[str, str]
-    store: Store
-    answer: Callable[[Session, SessionEditor, Prompt], Awaitable[str]]
-    """Runs one prompt to its stop reason."""
-    warm_up: Callable[[], None]
-    """Called when a session is there: what the first prompt needs may be loaded now."""
-    discover: Callable[[Config], None]
-    """Called with it too: the servers may be asked for their models."""
-    can: Capabilities = field(default_factory=Capabilities)
-    sessions: dict[str, Session] = field(default_factory=dict[str, Session])
-    prompts: dict[RequestId, Prompt] = field(default_factory=dict[RequestId, Prompt])
-
-    def session(self, session: str) -> Session:
-        """An open session; EditorError for an id that is none."""
-        found = self.sessions.get(session)
-        if found is None:
-            raise unknown_session(session)
-        return found
-
-    def editor(self, session: Session) -> SessionEditor:
-        """The editor, for one session."""
-        return SessionEditor(self.connection, self.can, session.id)
-
-    def open_sessions(self) -> list[tuple[Session, SessionEditor]]:
-        """Every session, with the editor as it sees it."""
-        return [(session, self.editor(session)) for session in self.sessions.values()]
-
-    def close(self) -> None:
-        """Close every session: the end of input came."""
-        for session in self.sessions.values():
-            session.close()
 
 
 def take(agent: Agent, message: Request | Note | Reply) -> None:
@@ -108,13 +50,35 @@ def _serve(agent: Agent, request: RequestId, method: str, params: JsonObject) ->
     except Exception as error:  # noqa: BLE001 (the seam: a fault of ours ends one request)
         _internal(agent, request, error, method)
     else:
-        if answered is not None:
-            agent.connection.result(request, answered.result)
-            if answered.after is not None:
-                answered.after()
+        match answered:
+            case Answered():
+                _answered(agent, request, answered)
+            case Pending(run=run):
+                agent.tasks.start_soon(_answer_later, agent, request, method, run)
+            case None:
+                pass
 
 
-def _handle(agent: Agent, request: RequestId, method: str, params: JsonObject) -> Answered | None:
+def _answered(agent: Agent, request: RequestId, answered: Answered) -> None:
+    agent.connection.result(request, answered.result)
+    if answered.after is not None:
+        answered.after()
+
+
+async def _answer_later(
+    agent: Agent, request: RequestId, method: str, run: Callable[[], Awaitable[Answered]]
+) -> None:
+    try:
+        _answered(agent, request, await run())
+    except BridgeError as error:
+        agent.connection.refuse(request, error)
+    except Exception as error:  # noqa: BLE001 (the seam: a fault of ours ends one request)
+        _internal(agent, request, error, method)
+
+
+def _handle(
+    agent: Agent, request: RequestId, method: str, params: JsonObject
+) -> Answered | Pending | None:
     if method == "session/prompt":
         _prompt(agent, request, schema.read(schema.PromptParams, params))
         return None
@@ -174,79 +138,7 @@ def _check_credentials(agent: Agent) -> None:
     provider.credentials(agent.environment)
 
 
-# -- sessions ------------------------------------------------------------------------------------
-
-
-def _new(agent: Agent, params: schema.NewSessionParams) -> Answered:
-    cwd = _workspace(params)
-    config = agent.load_config()
-    model = config.models[config.default_model]
-    opened = Opened(
-        session=str(uuid.uuid4()),
-        cwd=cwd,
-        at=now(),
-        mode=config.default_mode,
-        model=config.default_model,
-        effort=model.effort,
-        permission=config.permission,
-    )
-    session = Session(config, opened, agent.store.create(opened))
-    _keep_servers(session, params.mcp_servers)
-    agent.sessions[session.id] = session
-
-    def after() -> None:
-        if session.id in agent.sessions:
-            agent.editor(session).update(updates.commands(commands.menu()))
-        agent.warm_up()
-        agent.discover(config)
-
-    return Answered({"sessionId": session.id, **_state(session)}, after)
-
-
-def _load(agent: Agent, params: schema.LoadSessionParams) -> Answered:
-    if params.session_id in agent.sessions:
-        raise EditorError(
-            INVALID_PARAMS, "the session is loaded already", {"sessionId": params.session_id}
-        )
-    cwd = _workspace(params)
-    config = agent.load_config()
-    records, journal = agent.store.load(params.session_id)
-    opened = records[0]
-    if not isinstance(opened, Opened) or opened.cwd != cwd:
-        journal.close()
-        raise EditorError(
-            INVALID_PARAMS,
-            f"session cwd mismatch: persisted {getattr(opened, 'cwd', None)}, requested {cwd}",
-        )
-    session = Session(config, opened, journal)
-    _keep_servers(session, params.mcp_servers)
-    session.restore(records)
-    agent.sessions[session.id] = session
-    editor = agent.editor(session)
-    for update in updates.replay(
-        records, cwd=cwd, terminal=agent.can.terminal_output, compactions=agent.can.compaction
-    ):
-        editor.update(update)
-    editor.update(updates.commands(commands.menu()))
-
-    def after() -> None:
-        used = [one.used for one in records if isinstance(one, Responded) and one.used is not None]
-        if used and session.model.context_window is not None:
-            editor.update(updates.usage(used[-1], session.model.context_window, session.cost))
-        agent.warm_up()
-        agent.discover(config)
-
-    return Answered(_state(session), after)
-
-
-def _list(agent: Agent, params: schema.ListSessionsParams) -> Answered:
-    cwd = None if params.cwd is None else os.path.normpath(params.cwd)
-    page, cursor = agent.store.list(cwd, params.cursor)
-    sessions: list[dict[str, str]] = []
-    for one in page:
-        entry = {"sessionId": one.session, "cwd": one.cwd, "updatedAt": one.updated_at}
-        sessions.append(entry if one.title is None else {**entry, "title": one.title})
-    return Answered({"sessions": sessions, **({} if cursor is None else {"nextCursor": cursor})})
+# -- options -------------------------------------------------------------------------------------
 
 
 def _set_mode(agent: Agent, params: schema.SetModeParams) -> Answered:
@@ -267,35 +159,13 @@ def _set_option(agent: Agent, params: schema.SetConfigOptionParams) -> Answered:
     return Answered({"configOptions": options.all_options(session)})
 
 
-def _state(session: Session) -> dict[str, object]:
-    return {"modes": options.modes(session), "configOptions": options.all_options(session)}
-
-
-def _workspace(params: schema.NewSessionParams | schema.LoadSessionParams) -> str:
-    """The session's folder; EditorError for one that cannot be worked in."""
-    if params.additional_directories:
-        raise EditorError(
-            INVALID_PARAMS, "additionalDirectories: not supported; open each folder by itself"
-        )
-    if not Path(params.cwd).is_dir():
-        raise EditorError(
-            INVALID_PARAMS, "cwd: there is no such folder on this machine; open an existing one"
-        )
-    return os.path.normpath(params.cwd)
-
-
-def _keep_servers(session: Session, servers: list[schema.McpServer]) -> None:
-    session.servers = tuple(servers)
-    if servers:
-        log.say(f"{len(servers)} MCP servers of the editor kept, not started: not supported yet")
-
-
 # -- prompts -------------------------------------------------------------------------------------
 
 
 def _prompt(agent: Agent, request: RequestId, params: schema.PromptParams) -> None:
     session = agent.session(params.session_id)
     blocks = _checked(params.prompt, images=session.model.images)
+    agent.hide_secrets(session)
     prompt = Prompt(blocks)
     session.prompts.append(prompt)
     agent.prompts[request] = prompt
@@ -324,6 +194,7 @@ async def _answer(agent: Agent, request: RequestId, session: Session, prompt: Pr
         agent.connection.result(request, {"stopReason": stop})
     else:
         agent.connection.refuse(request, failure)
+    prompt.answered.set()
 
 
 def _checked(blocks: list[schema.ContentBlock], *, images: bool) -> tuple[Item, ...]:
@@ -362,7 +233,7 @@ class Method(Generic[P]):
     """One method: what its params must be, and what answers it."""
 
     params: type[P]
-    handle: Callable[[Agent, P], Answered]
+    handle: Callable[[Agent, P], Answered | Pending]
 
 
 @frozen
@@ -376,9 +247,12 @@ class Notification(Generic[P]):
 METHODS: dict[str, Method[Any]] = {
     "initialize": Method(schema.AnyParams, _initialize),
     "authenticate": Method(schema.AuthenticateParams, _authenticate),
-    "session/new": Method(schema.NewSessionParams, _new),
-    "session/load": Method(schema.LoadSessionParams, _load),
-    "session/list": Method(schema.ListSessionsParams, _list),
+    "session/new": Method(schema.NewSessionParams, sessions.new),
+    "session/load": Method(schema.LoadSessionParams, sessions.load),
+    "session/resume": Method(schema.ResumeSessionParams, sessions.resume),
+    "session/list": Method(schema.ListSessionsParams, sessions.listed),
+    "session/close": Method(schema.SessionParams, sessions.close),
+    "session/delete": Method(schema.SessionParams, sessions.delete),
     "session/set_mode": Method(schema.SetModeParams, _set_mode),
     "session/set_config_option": Method(schema.SetConfigOptionParams, _set_option),
 }

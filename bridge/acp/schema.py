@@ -289,26 +289,30 @@ class AuthenticateParams(Params):
     method_id: str
 
 
-class NewSessionParams(Params):
-    """session/new."""
+class WorkspaceParams(Params):
+    """Where a session works, and with whom."""
 
     cwd: AbsolutePath
     mcp_servers: OrEmpty[McpServer] = []
-    additional_directories: OrEmpty[str] = []
+    additional_directories: OrEmpty[AbsolutePath] = []
+
+
+class NewSessionParams(WorkspaceParams):
+    """session/new."""
 
 
 class SessionParams(Params):
-    """Whatever is about one session."""
+    """Whatever is about one session, such as session/close and session/delete."""
 
     session_id: str
 
 
-class LoadSessionParams(SessionParams):
+class LoadSessionParams(SessionParams, WorkspaceParams):
     """session/load."""
 
-    cwd: AbsolutePath
-    mcp_servers: OrEmpty[McpServer] = []
-    additional_directories: OrEmpty[str] = []
+
+class ResumeSessionParams(SessionParams, WorkspaceParams):
+    """session/resume."""
 
 
 class ListSessionsParams(Params):

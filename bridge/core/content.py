@@ -32,10 +32,15 @@ def plain_text(content: Iterable[Item]) -> str:
     return "".join(str(part["text"]) for part in content if part.get("type") == "input_text")
 
 
-def message(text: str) -> Item:
-    """A message of the user's side that holds this text."""
+def message(text: str, *more: Item) -> Item:
+    """A message of the user's side that holds this text, and more parts."""
     part = {"type": "input_text", "text": text}
-    return {"type": "message", "role": "user", "content": [part]}
+    return {"type": "message", "role": "user", "content": [part, *more]}
+
+
+def pictures(content: Iterable[Item]) -> tuple[Item, ...]:
+    """The input parts that are pictures."""
+    return tuple(part for part in content if part.get("type") == "input_image")
 
 
 def without_images(item: Item) -> Item:

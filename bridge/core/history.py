@@ -45,8 +45,6 @@ Go on from it with what the user wants, and do not repeat what is done.
 _LONGEST_CALL_ID = 64
 _CALLS = {"function_call": "function_call_output", "custom_tool_call": "custom_tool_call_output"}
 _OUTPUTS = frozenset(_CALLS.values())
-_PLAIN = frozenset({"message", *_CALLS, *_OUTPUTS})
-"""What every server takes, but for pictures in messages."""
 
 # What of an item another request may carry. Ids and statuses are looked up by servers that keep
 # nothing, and not found. A compaction's ciphertext is bound to its id, so it stays whole.
@@ -103,12 +101,14 @@ class History:
     def add(self, record: Record) -> None:
         """Take one more record; kinds that the model does not see change nothing."""
         match record:
-            case Prompted(prompt=number, content=content, forwarded=True):
+            case Prompted(prompt=number, forwarded=False):
+                self._prompt = number
+            case Prompted(prompt=number, content=content):
                 self._prompt = number
                 said: Item = {"type": "message", "role": "user", "content": list(content)}
                 self._append(said, "prompt")
-            case Noted(text=text):
-                self._append(message(text), "note")
+            case Noted(text=text, parts=parts, asked=asked):
+                self._append(message(text, *parts), "prompt" if asked else "note")
             case Learned(text=text):
                 self._append(message(text), "knowledge")
             case Responded(items=items):
@@ -118,7 +118,11 @@ class History:
                 kind = _CALLS["custom_tool_call" if custom else "function_call"]
                 self._append({"type": kind, "call_id": call_id, "output": text}, "output")
             case Forgotten(prompt=number):
-                self._replace(entry for entry in self._entries if entry.prompt < number)
+                self._replace(
+                    entry
+                    for entry in self._entries
+                    if entry.prompt < number or entry.origin == "knowledge"
+                )
             case Compacted(summary=summary):
                 self._replace(_compacted(self._entries, summary))
             case LeftOut(first=first):
@@ -165,17 +169,18 @@ def _compacted(entries: Sequence[_Entry], summary: str) -> list[_Entry]:
     known = [entry for entry in entries if entry.origin == "knowledge"]
     prompts = [index for index, entry in enumerate(entries) if entry.origin == "prompt"]
     since = entries[prompts[-1] if prompts else 0 :]
-    # A goal is noted once per round; the last note says it all.
-    user = {str(entry.item): entry for entry in since if entry.origin in ("prompt", "note")}
+    user = [entry for entry in since if entry.origin in ("prompt", "note")]
+    # Of notes that say the same, the last one stands where it counts.
+    user = list({str(entry.item): entry for entry in reversed(user)}.values())[::-1]
     told = _Entry(0, message(_SUMMARY.format(summary)), "summary")
     is_begun = any(entry.origin == "model" for entry in since)
-    return [*known, *user.values(), told] if is_begun else [*known, told, *user.values()]
+    return [*known, *user, told] if is_begun else [*known, told, *user]
 
 
 def _left_out(entries: Sequence[_Entry], first: int) -> list[_Entry]:
     """From there on texts, calls and outputs alone; notes in the place of pictures."""
     later = (replace(entry, item=without_images(entry.item)) for entry in entries[first:])
-    plain = (one for one in later if one.item.get("type", "message") in _PLAIN)
+    plain = (one for one in later if one.item.get("type", "message") in window.PLAIN)
     return [*entries[:first], *plain]
 
 

@@ -15,7 +15,7 @@ from typing import Literal, TypeAlias
 from pydantic import TypeAdapter, ValidationError
 
 from bridge.core.wire import load_object
-from tools.base import Card, Console, Shown, Text
+from tools.base import Card, Console, Shown, Step, Text
 from tools.frozen import frozen
 
 FORMAT = 1
@@ -57,6 +57,10 @@ class Noted:
     """A message we add for the model; the person does not see it."""
 
     text: str
+    parts: tuple[Item, ...] = ()
+    """Pictures that came with it."""
+    asked: bool = False
+    """It stands for what the user wants: the message of a slash command, the task of a goal."""
 
 
 @frozen
@@ -135,6 +139,28 @@ class Returned:
     shown: tuple[Shown, ...] | None = None
     title: str | None = None
     data: Item | None = None
+
+
+@frozen
+class Changing:
+    """A file that a call is about to change: on disk before the file is touched.
+
+    What the file holds tells afterwards whether it happened.
+    """
+
+    card_id: str
+    path: str
+    """Absolute and resolved."""
+    before: str | None
+    """Digest of the whole file; None: there was none."""
+    after: str
+
+
+@frozen
+class Undone:
+    """The file changes of this prompt were taken back."""
+
+    prompt: int
 
 
 @frozen
@@ -218,6 +244,13 @@ class GoalChanged:
     rounds: int = 0
 
 
+@frozen
+class Planned:
+    """The steps that the person was shown, all of them; none: the plan was cleared."""
+
+    steps: tuple[Step, ...]
+
+
 Record: TypeAlias = (
     Opened
     | Prompted
@@ -225,6 +258,8 @@ Record: TypeAlias = (
     | Learned
     | Responded
     | Returned
+    | Changing
+    | Undone
     | Told
     | Forgotten
     | Compacted
@@ -235,6 +270,7 @@ Record: TypeAlias = (
     | Titled
     | SawFile
     | GoalChanged
+    | Planned
 )
 
 RECORDS: dict[str, type[Record]] = {
@@ -244,6 +280,8 @@ RECORDS: dict[str, type[Record]] = {
     "learned": Learned,
     "responded": Responded,
     "returned": Returned,
+    "changing": Changing,
+    "undone": Undone,
     "told": Told,
     "forgotten": Forgotten,
     "compacted": Compacted,
@@ -254,6 +292,7 @@ RECORDS: dict[str, type[Record]] = {
     "titled": Titled,
     "saw_file": SawFile,
     "goal": GoalChanged,
+    "planned": Planned,
 }
 
 _NAMES = {kind: name for name, kind in RECORDS.items()}
@@ -273,6 +312,16 @@ def decode(line: bytes) -> Record | None:
         return None if kind is None else _reader(kind).validate_python(values)
     except (ValueError, ValidationError):
         return None
+
+
+def format_of(line: bytes) -> int | None:
+    """The format that a header claims, whatever else is in it; None for what is no header."""
+    try:
+        values = load_object(line)
+    except ValueError:
+        return None
+    version = values.get("format")
+    return version if values.get("type") == "opened" and isinstance(version, int) else None
 
 
 def _plain(value: object) -> dict[str, object]:

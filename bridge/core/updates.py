@@ -18,6 +18,7 @@ from bridge.core.records import (
     Cost,
     Hosted,
     Item,
+    Planned,
     Prompted,
     Record,
     Responded,
@@ -168,6 +169,15 @@ def mode(current: str) -> Update:
     return {"sessionUpdate": "current_mode_update", "currentModeId": current}
 
 
+def plan(record: Planned) -> Update:
+    """The plan: always the complete list, which replaces what the client shows."""
+    entries = [
+        {"content": step.content, "priority": "medium", "status": step.status}
+        for step in record.steps
+    ]
+    return {"sessionUpdate": "plan", "entries": entries}
+
+
 def options(all_options: Sequence[Update]) -> Update:
     """All options with their current values."""
     return {"sessionUpdate": "config_option_update", "configOptions": list(all_options)}
@@ -210,6 +220,7 @@ def replay(
     terminal, compactions: the client shows commands in a terminal card, and compactions as such.
     """
     open_calls: dict[str, Announced] = {}
+    planned: Planned | None = None
     for record in records:
         match record:
             case Prompted(blocks=blocks):
@@ -227,10 +238,14 @@ def replay(
                 yield title(record)
             case Compacted():
                 yield from compacted(record, known=compactions)
+            case Planned():
+                planned = record
             case _:
                 pass
     for card_id in open_calls:
         yield progress(card_id, status="failed", content=content((Text(INTERRUPTED),)))
+    if planned is not None and planned.steps:
+        yield plan(planned)
 
 
 def fitted(update: Update) -> Update:
@@ -278,11 +293,11 @@ def _blocks(shown: Shown) -> list[Update]:
             return _diffs(shown)
 
 
-def fenced(text: str) -> str:
-    """Console output as a code block whose fence nothing in the text can close."""
+def fenced(text: str, language: str = "console") -> str:
+    """The text, such as console output, as a code block whose fence nothing in it can close."""
     longest = max((len(run) for run in re.findall(r"`{3,}", text)), default=2)
     fence = "`" * (longest + 1)
-    return f"{fence}console\n{text}\n{fence}"
+    return f"{fence}{language}\n{text}\n{fence}"
 
 
 def _text_block(text: str) -> Update:

@@ -19,6 +19,12 @@ _LARGEST_ANSWER = 32_000
 _SHORTENED = 2000
 """Characters that are left of a text where the whole does not fit."""
 
+PLAIN = frozenset(
+    {"message", "function_call", "function_call_output"}
+    | {"custom_tool_call", "custom_tool_call_output"}
+)
+"""What every server takes, but for pictures in messages."""
+
 
 def tokens(item: Item) -> int:
     """About how many tokens an input item takes."""
@@ -37,8 +43,8 @@ def limit(window: int, max_output_tokens: int | None) -> int:
 
 
 def shortened(items: Iterable[Item]) -> list[Item]:
-    """The items without reasoning and with all that is long cut in the middle."""
-    return [_shortened(item) for item in items if item.get("type") != "reasoning"]
+    """Texts, calls and outputs alone, with all that is long cut in the middle."""
+    return [_shortened(item) for item in items if item.get("type") in PLAIN]
 
 
 def _shortened(item: Item) -> Item:

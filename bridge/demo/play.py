@@ -84,7 +84,7 @@ def _play(folder: Path, url: str, ask: Callable[[Screen, str], str]) -> int:
     workspace.mkdir()
     notes = workspace / "notes.txt"
     notes.write_bytes(NOTES)
-    screen = Screen(_write, colour=_is_colourful(), folder=str(workspace))
+    screen = Screen(write, colour=is_colourful(), folder=str(workspace))
     screen.note(_INTRODUCTION.format(folder=workspace))
     screen.plain(_quoted(notes))
     answers: list[str] = []
@@ -149,13 +149,15 @@ def _agree(screen: Screen, question: str) -> str:
     return "yes"
 
 
-def _write(text: str) -> None:
+def write(text: str) -> None:
+    """Show text on standard output, in whatever encoding that has."""
     encoding = sys.stdout.encoding
     sys.stdout.write(text.encode(encoding, "replace").decode(encoding))
     sys.stdout.flush()
 
 
-def _is_colourful() -> bool:
+def is_colourful() -> bool:
+    """Whether standard output is a terminal that shows colours to someone who wants them."""
     return (
         sys.stdout.isatty()
         and not os.environ.get("NO_COLOR")

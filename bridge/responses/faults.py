@@ -90,6 +90,7 @@ STATUSES: dict[int, ErrorKind] = {
     403: "auth",
     408: "server_error",
     409: "server_error",
+    413: "context_too_long",
     429: "rate_limit",
     503: "overloaded",
     529: "overloaded",

@@ -1,0 +1,103 @@
+"""What the handlers of the editor's messages share: the agent itself, and how a handler answers.
+
+It must not know any method.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+
+from anyio.abc import TaskGroup
+
+from bridge.acp.connection import Connection
+from bridge.acp.editor import SessionEditor
+from bridge.config import Config
+from bridge.core import secrets
+from bridge.core.handshake import Capabilities
+from bridge.errors import NOT_FOUND, EditorError
+from bridge.session import Prompt, Session
+from bridge.store import Store
+from tools.frozen import frozen
+
+RequestId = str | int | None
+
+
+@frozen
+class Answered:
+    """A result, and what is sent as soon as it is out."""
+
+    result: Mapping[str, object]
+    after: Callable[[], None] | None = None
+
+
+@frozen
+class Pending:
+    """A result that comes later, from a task of its own."""
+
+    run: Callable[[], Awaitable[Answered]]
+
+
+@dataclass(eq=False, slots=True)
+class Agent:
+    """What the handlers work with; owner of the sessions."""
+
+    connection: Connection
+    tasks: TaskGroup
+    load_config: Callable[[], Config]
+    environment: Mapping[str, str]
+    store: Store
+    answer: Callable[[Session, SessionEditor, Prompt], Awaitable[str]]
+    """Runs one prompt to its stop reason."""
+    warm_up: Callable[[], None]
+    """Called when a session is there: what the first prompt needs may be loaded now."""
+    discover: Callable[[Config], None]
+    """Called with it too: the servers may be asked for their models."""
+    can: Capabilities = field(default_factory=Capabilities)
+    sessions: dict[str, Session] = field(default_factory=dict[str, Session])
+    prompts: dict[RequestId, Prompt] = field(default_factory=dict[RequestId, Prompt])
+    printed_keys: set[str] = field(default_factory=set[str])
+    """What programs printed that the configuration names for it."""
+
+    def session(self, session: str) -> Session:
+        """An open session; EditorError for an id that is none."""
+        found = self.sessions.get(session)
+        if found is None:
+            raise not_open(session)
+        return found
+
+    def editor(self, session: Session) -> SessionEditor:
+        """The editor, for one session."""
+        return SessionEditor(self.connection, self.can, session.id)
+
+    def hide_secrets(self, session: Session) -> None:
+        """Keep what is secret now out of the session's file."""
+        pairs = (
+            pair
+            for server in session.servers
+            for pair in (*getattr(server, "env", ()), *getattr(server, "headers", ()))
+        )
+        known = (*session.config.secrets(self.environment), *self.printed_keys)
+        session.journal.hide(secrets.loaded((*known, *(pair.value for pair in pairs))))
+
+    def hide_key(self, key: str) -> None:
+        """Keep a key that was printed just now out of every session's file."""
+        self.printed_keys.add(key)
+        for session in self.sessions.values():
+            self.hide_secrets(session)
+
+    def open_sessions(self) -> list[tuple[Session, SessionEditor]]:
+        """Every session, with the editor as it sees it."""
+        return [(session, self.editor(session)) for session in self.sessions.values()]
+
+    def close(self) -> None:
+        """Close every session: the end of input came."""
+        for session in self.sessions.values():
+            session.close()
+
+
+def not_open(session: str) -> EditorError:
+    """The answer for a session id that is not open here, whether it is stored or not."""
+    return EditorError(
+        NOT_FOUND,
+        "unknown session: it is not open; load it, or begin a new one",
+        {"sessionId": session},
+    )
