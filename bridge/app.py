@@ -10,6 +10,7 @@ import signal
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import anyio
@@ -55,7 +56,7 @@ async def run(config: str | None, stdio: Stdio, received: bytes, hello: JsonObje
     def hide_key(key: str) -> None:
         agent.hide_key(key)
 
-    answers = Answers(hide_key)
+    answers = Answers(hide_key, _private(folder, config))
     async with answers, anyio.create_task_group() as tasks:
 
         def warm_up() -> None:
@@ -128,9 +129,11 @@ async def _stop_when_closed(stdio: Stdio, scope: anyio.CancelScope) -> None:
 class Answers:
     """The way to bridge/workshop.py, which loads when it is first needed, or soon before."""
 
-    def __init__(self, on_key: Callable[[str], None]) -> None:
+    def __init__(self, on_key: Callable[[str], None], private: tuple[str, ...] = ()) -> None:
         self._on_key = on_key
         """Told of each key that a program printed."""
+        self._private = private
+        """Files and folders that commands must not read."""
         self._opened = AsyncExitStack()
         self._opening = anyio.Lock()
         self._workshop: Any = None
@@ -148,12 +151,25 @@ class Answers:
             return
         async with self._opening:
             if self._workshop is None:
-                module = await run_sync(import_module, "bridge.workshop")
-                self._workshop = await self._opened.enter_async_context(
-                    module.workshop(self._on_key)
-                )
+                opening = await self._load()
+                self._workshop = await self._opened.enter_async_context(opening)
                 gc.freeze()
                 gc.enable()
+
+    async def _load(self) -> Any:
+        """The workshop, to be opened; it loads while another process finds what confines here."""
+        module: Any = None
+        layers: Any = None
+
+        async def load() -> None:
+            nonlocal module
+            module = await run_sync(import_module, "bridge.workshop")
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(load)
+            sandbox = await run_sync(import_module, "tools.sandbox")
+            layers = await sandbox.probe()
+        return module.workshop(layers, self._private, self._on_key)
 
     async def answer(self, session: Session, editor: SessionEditor, prompt: Prompt) -> str:
         """Run one prompt to its stop reason."""
@@ -167,3 +183,10 @@ class Answers:
             module = await run_sync(import_module, "bridge.discovery")
             self._discovery = module.Discovery(catalogues, self._workshop.models.fetch)
         await self._discovery.run(config, agent.open_sessions)
+
+
+def _private(state: Path | None, config: str | None) -> tuple[str, ...]:
+    """Our own files and folders, which commands must not read."""
+    default = configuration.default_file(os.environ)
+    named = (state, default and default.parent, config and Path(config).absolute())
+    return tuple(str(path) for path in named if path)

@@ -163,6 +163,8 @@ class Calls:
                 return Result.error(f"{call.name} {text}")
             case policy.Ask() if session.granted(access):
                 return None
+            case policy.Ask() if session.declined(access):
+                return _declined(prepared)
             case policy.Ask():
                 pass
         grant = policy.lasting(session.mode, access)
@@ -175,9 +177,8 @@ class Calls:
         if isinstance(now, policy.Deny):
             return Result.error(f"{call.name} {now.text}")
         if answer == "no":
-            return Result.error(
-                "the user declined this call; do not repeat it, go on without it or ask why"
-            )
+            session.decline(access)
+            return _declined(prepared)
         return None
 
     async def _watched(self, announced: Announced, prepared: Prepared) -> Result:
@@ -230,6 +231,11 @@ class Calls:
         session.record(returned)
         if result.signal is not None:
             self.signals.append(result.signal)
+
+
+def _declined(prepared: Prepared) -> Result:
+    usual = "the user declined this call; do not repeat it, go on without it or ask why"
+    return Result.error(prepared.declined or usual)
 
 
 @dataclass(eq=False, slots=True)

@@ -30,6 +30,7 @@ from bridge.fields import (
     Currency,
     ExtraBody,
     File,
+    Folders,
     Headers,
     Omit,
     Rate,
@@ -223,8 +224,16 @@ class Model(_Table):
 
 
 class Sandbox(_Table):
-    """What commands may see."""
+    """What commands may touch."""
 
+    mode: Literal["auto", "off"] = "auto"
+    """Confine commands as well as this machine can, or not at all."""
+    network: bool = False
+    """Commands in the sandbox reach the network."""
+    require: bool = False
+    """No command runs where there is no sandbox."""
+    writable_roots: Folders = ()
+    """Folders that may be changed like the workspace."""
     env_keep: Variables = ()
     """Variables that commands get although their names look secret."""
 
@@ -255,6 +264,11 @@ class Config(_Table):
             with suppress(ConfigError):
                 keys += filter(None, [provider.key(environment)])
         return tuple(dict.fromkeys(keys))
+
+    def key_files(self) -> tuple[str, ...]:
+        """The files that hold keys."""
+        files = (provider.api_key_file for provider in self.providers.values())
+        return tuple(dict.fromkeys(file for file in files if file is not None))
 
     def key_variables(self) -> tuple[str, ...]:
         """The environment variables that hold keys."""

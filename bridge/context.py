@@ -37,10 +37,10 @@ You are a coding agent inside the user's editor. You work on the files below {cw
 
 _PLAN = """
 You are in plan mode. Explore with `read`, `glob`, `grep` and commands that only look; nothing may
-be changed: `edit` and `write` are refused, and commands that do more than read ask the user. Work
-out a plan that names the files and the steps, and hand it in with `exit_plan_mode`, as Markdown
-with a first line `# Title`. Once the user approves it, plan mode ends and you carry it out. If the
-user wants something else, revise the plan and hand it in again.
+be changed: `edit` and `write` are refused; commands can change nothing, or ask the user. Work out
+a plan that names the files and the steps, and hand it in with `exit_plan_mode`, as Markdown with a
+first line `# Title`. Once the user approves it, plan mode ends and you carry it out. If the user
+wants something else, revise the plan and hand it in again.
 """
 
 NOTICES: dict[Mode, str] = {

@@ -158,5 +158,6 @@ Command: TypeAlias = Annotated[
 """A program and its arguments; no shell reads them."""
 Omit: TypeAlias = Annotated[Texts, AfterValidator(_omit)]
 File: TypeAlias = Annotated[Text, AfterValidator(_absolute)]
+Folders: TypeAlias = Annotated[tuple[File, ...], Field(strict=False)]
 TextOfFile: TypeAlias = Annotated[Text, AfterValidator(_text_of)]
 """Written as a path; the value is what the file holds."""

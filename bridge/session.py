@@ -96,6 +96,8 @@ class Session:
         self.goal: GoalChanged = NO_GOAL
         self.goal_armed = False
         self.grants: set[Grant] = set()
+        self._declined: set[tuple[int, Access]] = set()
+        """Wider limits that the person refused, with the number of the prompt."""
         self.described_mode: Mode | None = None
         """The mode that the last request spoke of; None before the first."""
         self.prompts: list[Prompt] = []
@@ -144,7 +146,8 @@ class Session:
     def roots(self) -> tuple[str, ...]:
         """Where files may be read and written without asking."""
         made = () if self._scratch is None else (self._scratch,)
-        return (*map(os.path.realpath, (self.cwd, *self.directories)), *made)
+        named = (self.cwd, *self.directories, *self.config.sandbox.writable_roots)
+        return (*map(os.path.realpath, named), *made)
 
     @property
     def dialect(self) -> Dialect:
@@ -238,6 +241,15 @@ class Session:
     def granted(self, access: Access) -> bool:
         """Whether the person has allowed this for the session."""
         return any(grant.covers(access) for grant in self.grants)
+
+    def decline(self, access: Access) -> None:
+        """The person refused this; a refusal of wider limits stands until the next prompt."""
+        if access.wider:
+            self._declined.add((self._prompts_made, access))
+
+    def declined(self, access: Access) -> bool:
+        """Whether it would be asked again what the person has just refused."""
+        return (self._prompts_made, access) in self._declined
 
     def cancel(self) -> None:
         """Stop the running prompt and all that wait; does nothing when there is none."""

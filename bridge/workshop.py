@@ -7,11 +7,12 @@ HTTP client and the tools take as long to load as everything before.
 import os
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
-from functools import partial
+from dataclasses import replace
 
 from bridge.acp.editor import SessionEditor
 from bridge.calls import Workbench
 from bridge.config import Provider, default_file
+from bridge.core import policy
 from bridge.core.wire import Json
 from bridge.errors import Fault, Refused
 from bridge.keys import Keys
@@ -20,11 +21,14 @@ from bridge.responses.faults import Broken
 from bridge.responses.transport import Transport
 from bridge.session import Prompt, Session
 from bridge.turn import Turn
-from tools.base import Ended
+from tools.base import Ended, Hold, Reach
+from tools.confined import ConfinedShell
 from tools.environment import child_environment
 from tools.frozen import frozen
 from tools.local import LocalFiles
-from tools.process import LocalShell, adopt_orphans, hide_memory
+from tools.process import adopt_orphans, hide_memory
+from tools.sandbox import Fence, Layers
+from tools.shell import CONFINED_SHELL, SHELL
 from tools.table import TOOLS
 
 
@@ -76,18 +80,34 @@ class Workshop:
 
     models: Models
     bench: Workbench
+    confined: Workbench | None = None
+    """The same for sessions whose commands run in a sandbox; None: this machine has none."""
 
     async def answer(self, session: Session, editor: SessionEditor, prompt: Prompt) -> str:
         """Run one prompt to its stop reason."""
-        return await Turn(session, editor, self.models, self.bench).run(prompt)
+        is_confined = session.config.sandbox.mode == "auto"
+        bench = (self.confined if is_confined else None) or self.bench
+        return await Turn(session, editor, self.models, bench).run(prompt)
 
 
 @frozen
 class SessionShell:
-    """The shell of one session: without our secrets, with a temporary folder of its own."""
+    """The shell of one session: without our secrets, inside what its mode and preset allow."""
 
     keys: Keys
     session: Session
+    layers: Layers
+    private: tuple[str, ...] = ()
+    """Files and folders of our own, which commands must not read."""
+
+    async def hold(self) -> Hold:
+        """How a command that starts now would be held."""
+        hold = await self._shell().hold()
+        is_open = hold.strength == "none" and hold.reach != "danger-full-access"
+        if not (is_open and self.session.config.sandbox.require):
+            return hold
+        why = f"no command runs without a sandbox, and there is none: {'; '.join(hold.gaps)}"
+        return replace(hold, refusal=why)
 
     async def run(
         self,
@@ -96,25 +116,54 @@ class SessionShell:
         cwd: str,
         timeout: float,  # noqa: ASYNC109 (it is the command's, and its end is a result)
         output: Callable[[str], None],
+        reach: Reach | None = None,
     ) -> Ended:
-        """Run one command; what it may see is settled now, since most calls run none."""
-        config, scratch = self.session.config, self.session.scratch
+        """Run one command; what it may touch is settled now, since most calls run none."""
+        return await self._shell().run(
+            command, cwd=cwd, timeout=timeout, output=output, reach=reach
+        )
+
+    def _shell(self) -> ConfinedShell:
+        session = self.session
+        config, scratch = session.config, session.scratch
         environment = child_environment(
             os.environ, self.keys.secrets(config), config.key_variables(), scratch
         )
         kept = {name: os.environ[name] for name in config.sandbox.env_keep if name in os.environ}
-        shell = LocalShell({**environment, **kept}, scratch)
-        return await shell.run(command, cwd=cwd, timeout=timeout, output=output)
+        fence = Fence(
+            policy.reach(session.mode, session.permission),
+            session.roots,
+            scratch,
+            config.sandbox.network,
+            hidden=(*self.private, *config.key_files()),
+            home=os.environ.get("HOME", ""),
+        )
+        layers = self.layers
+        if config.sandbox.mode == "off":
+            layers = replace(layers, working="", failures=("it is switched off",))
+        return ConfinedShell({**environment, **kept}, fence, layers)
 
 
 @asynccontextmanager
-async def workshop(on_key: Callable[[str], None]) -> AsyncGenerator[Workshop]:
-    """The workshop of this process, until the context ends; on_key: told of printed keys."""
+async def workshop(
+    layers: Layers, private: tuple[str, ...], on_key: Callable[[str], None]
+) -> AsyncGenerator[Workshop]:
+    """The workshop of this process, until the context ends.
+
+    layers is what can confine commands here, private what they must not read; on_key is told of
+    each key that a program printed.
+    """
     hide_memory()
     adopt_orphans()
+    files, keys = LocalFiles(), Keys(os.environ, on_key)
+
+    def shell(session: Session) -> SessionShell:
+        return SessionShell(keys, session, layers, private)
+
+    file = default_file(os.environ)
+    folder = None if file is None else str(file.parent)
+    plain = Workbench(TOOLS, files, shell, folder)
+    confined = Workbench({**TOOLS, SHELL.name: CONFINED_SHELL}, files, shell, folder)
     async with Transport() as transport:
-        keys = Keys(os.environ, on_key)
-        file = default_file(os.environ)
-        folder = None if file is None else str(file.parent)
-        bench = Workbench(TOOLS, LocalFiles(), partial(SessionShell, keys), folder)
-        yield Workshop(Models(transport, keys), bench)
+        models = Models(transport, keys)
+        yield Workshop(models, plain, None if layers.hold.strength == "none" else confined)

@@ -285,8 +285,12 @@ class Machine:
         provider: str = "p",
         models: Mapping[str, Mapping[str, Any]] | None = None,
         retries: int = 0,
+        sandbox: Mapping[str, Any] | None = None,
     ) -> None:
-        """Write config.toml: these settings, and one server with these models."""
+        """Write config.toml: these settings, and one server with these models.
+
+        Without a word on the sandbox it is off, so that every machine tells the same story.
+        """
         replays = [model.get("replay") for model in (models or {}).values()]
         self.model.conversations.verbatim = "verbatim" in replays
         server = {
@@ -301,6 +305,7 @@ class Machine:
         ]
         for name, model in (models or {"m": {}}).items():
             lines += [f"[models.{name}]", *_settings({"provider": provider, **model})]
+        lines += ["[sandbox]", *_settings({"mode": "off"} if sandbox is None else sandbox)]
         self.config.write_text("\n".join([*lines, ""]), encoding="utf-8")
 
     @asynccontextmanager

@@ -8,7 +8,6 @@ import os
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -29,6 +28,7 @@ from tests.fake_responses import FakeResponses
 from tests.laws import Message
 from tests.transcript import toml
 from tools.local import LocalFiles
+from tools.sandbox import Layers
 from tools.table import TOOLS
 
 NOTICES: Message = {"session": {"notices": {}}}
@@ -121,7 +121,7 @@ async def stage(
         anyio.create_task_group() as tasks,
     ):
         keys = Keys(os.environ, lambda _: None)
-        bench = Workbench(TOOLS, LocalFiles(), partial(SessionShell, keys))
+        bench = Workbench(TOOLS, LocalFiles(), lambda one: SessionShell(keys, one, Layers()))
         agent = Agent(
             connection=Connection(peer, cast("Any", _Stdout(written.send_nowait))),
             tasks=tasks,

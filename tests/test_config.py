@@ -10,7 +10,17 @@ from typing import Any
 import pytest
 
 from bridge.complaints import line_numbers
-from bridge.config import KEYS, KINDS, Config, Endpoint, Model, Provider, default_file, load
+from bridge.config import (
+    KEYS,
+    KINDS,
+    Config,
+    Endpoint,
+    Model,
+    Provider,
+    Sandbox,
+    default_file,
+    load,
+)
 from bridge.errors import ConfigError, LoginRequired
 from bridge.fields import KEY_SOURCES, is_local
 
@@ -125,7 +135,8 @@ TWO = PROVIDER + MODEL
         ),
         ("effort = 3\n" + TWO, ":1: effort is not known; it belongs into [models.NAME]"),
         (TWO + "env_keep = []\n", ":5: models.m.env_keep is not known; it belongs into [sandbox]"),
-        ("[sandbox]\nzzz = 1\n" + TWO, ":2: sandbox.zzz is not known; known are: env_keep"),
+        ("[sandbox]\nzzz = 1\n" + TWO, ":2: sandbox.zzz is not known; known are: mode, network, "
+         "require, writable_roots, env_keep"),
         (TWO + "system_prompt = 'x'\n", ":5: models.m.system_prompt is not known; nearest: "
          "system_prompt_file"),
         (TWO + f'{"x" * 41} = 1\n', ":5: models.m.(a name of 41 characters) is not known; "
@@ -569,8 +580,9 @@ def test_the_example_shows_every_setting() -> None:
 
 def test_defaults_shown_by_the_example_are_the_defaults() -> None:
     text = COMMENTED.sub("", EXAMPLE.read_text(encoding="utf-8"))
-    fields = {**Config.model_fields, **Provider.model_fields, **Model.model_fields}
+    tables = (Config, Provider, Model, Sandbox)
+    fields = {name: field for table in tables for name, field in table.model_fields.items()}
     shown = re.findall(r"^(\w+) = (\S+) +# default", text, re.MULTILINE)
-    assert len(shown) == 10
+    assert len(shown) == 13
     for name, value in shown:
         assert str(fields[name].default).lower() == value.strip('"'), name

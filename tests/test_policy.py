@@ -12,6 +12,7 @@ from bridge.core.policy import (
     Verdict,
     judge,
     lasting,
+    reach,
     refusal,
 )
 from tools.base import Access
@@ -28,6 +29,9 @@ EDIT_SECRET = Access("edit", "/w/.env", secret=True)
 SHELL = Access("run", "make")
 LOOK = Access("run", "ls", harmless=True)
 LOOK_OUTSIDE = Access("run", "ls", harmless=True, outside=True)
+HELD = Access("run", "make", held=True)
+HELD_OUTSIDE = Access("run", "make", held=True, outside=True)
+WIDER = Access("run", "make", wider=True)
 NOTHING = Access("none")
 
 TABLE: list[tuple[Access, tuple[Verdict, Verdict, Verdict, Verdict, Verdict]]] = [
@@ -41,6 +45,9 @@ TABLE: list[tuple[Access, tuple[Verdict, Verdict, Verdict, Verdict, Verdict]]] =
     (EDIT_PROTECTED, (REFUSE, REFUSE, ASK, ASK, RUN)),
     (EDIT_SECRET, (REFUSE, REFUSE, ASK, RUN, RUN)),
     (SHELL, (ASK, ASK, ASK, ASK, RUN)),
+    (HELD, (RUN, RUN, ASK, RUN, RUN)),
+    (HELD_OUTSIDE, (ASK, ASK, ASK, ASK, RUN)),
+    (WIDER, (ASK, ASK, ASK, ASK, RUN)),
     (LOOK, (RUN, RUN, ASK, ASK, RUN)),
     (LOOK_OUTSIDE, (ASK, ASK, ASK, ASK, RUN)),
 ]
@@ -59,6 +66,12 @@ def test_the_table_of_permissions(access: Access, verdicts: tuple[Verdict, ...])
         assert judge(mode, preset, access) == verdict, (mode, preset)
 
 
+def test_what_commands_may_change_follows_from_mode_and_preset() -> None:
+    reaches = [reach(mode, preset) for mode, preset in COLUMNS]
+    ordinary, free = "workspace-write", "danger-full-access"
+    assert reaches == ["read-only", "read-only", ordinary, ordinary, free]
+
+
 def test_plan_mode_refuses_what_changes_things_before_it_looks() -> None:
     assert refusal("plan", mutates=True) == NOT_IN_PLAN_MODE
     assert refusal("plan", mutates=False) is None
@@ -73,6 +86,7 @@ def test_plan_mode_refuses_what_changes_things_before_it_looks() -> None:
         ("default", EDIT_PROTECTED, None),
         ("default", READ_SECRET, Grant("read", "/w/.env")),
         ("default", SHELL, Grant("run", "make")),
+        ("default", WIDER, None),
         ("default", NOTHING, None),
         ("plan", SHELL, None),
     ],
@@ -96,6 +110,8 @@ def test_a_lasting_permission_is_as_wide_as_its_label(
         (Grant("edit", ""), SHELL, False),
         (Grant("run", "make"), SHELL, True),
         (Grant("run", "make "), SHELL, False),
+        (Grant("run", "make"), HELD, True),
+        (Grant("run", "make"), WIDER, False),
         (Grant("read", "/etc/a"), READ_OUTSIDE, True),
         (Grant("read", "/etc/a"), READ_SECRET, False),
     ],

@@ -15,16 +15,18 @@ from tools.base import (
     Console,
     Context,
     Ended,
+    Hold,
     NoAnswer,
     Prepared,
     Question,
+    Reach,
     Rejected,
     Result,
     Text,
 )
 from tools.local import LocalFiles
 from tools.seen import Seen
-from tools.shell import SHELL
+from tools.shell import CONFINED_SHELL, SHELL
 
 pytestmark = pytest.mark.anyio
 
@@ -35,6 +37,11 @@ class ScriptedShell:
 
     ended: Ended | OSError = field(default_factory=lambda: Ended("", "", 0))
     ran: list[tuple[str, str, float]] = field(default_factory=list[tuple[str, str, float]])
+    holds: Hold = field(default_factory=Hold)
+    reached: list[Reach | None] = field(default_factory=list["Reach | None"])
+
+    async def hold(self) -> Hold:
+        return self.holds
 
     async def run(
         self,
@@ -43,7 +50,9 @@ class ScriptedShell:
         cwd: str,
         timeout: float,  # noqa: ASYNC109 (as the port has it)
         output: Callable[[str], None],
+        reach: Reach | None = None,
     ) -> Ended:
+        self.reached.append(reach)
         self.ran.append((command, cwd, timeout))
         output("live")
         if isinstance(self.ended, OSError):
@@ -257,3 +266,92 @@ async def test_a_command_that_reads_what_read_would_ask_for_is_not_harmless(
     call = await prepared({"command": command}, cwd, ScriptedShell(Ended("", "", 0)))
     assert isinstance(call, Prepared)
     assert call.access.harmless is harmless
+
+
+HELD = Hold("workspace-write", "full")
+PLANNING = Hold("read-only", "full")
+OPEN = Hold("workspace-write", "none", ("no namespaces",))
+FREE = Hold()
+LEAKY = Hold("workspace-write", "partial", ("a", "b"))
+WIDER = {"sandbox_permissions": "danger-full-access", "justification": "It fetches a package."}
+
+
+async def confined(
+    arguments: Mapping[str, object], cwd: str, shell: ScriptedShell
+) -> Prepared | Result:
+    bound = CONFINED_SHELL.bind({"command": "make", "description": "d", **arguments}, cwd)
+    assert not isinstance(bound, Result)
+    with anyio.fail_after(10):
+        return await bound.prepare(context(cwd, shell, lambda _: None))
+
+
+@pytest.mark.parametrize(
+    ("hold", "arguments", "access", "shown", "reach"),
+    [
+        (HELD, {}, Access("run", "make", held=True), None, None),
+        (HELD, {"command": "ls"}, Access("run", "ls", harmless=True, held=True), None, None),
+        (LEAKY, {}, Access("run", "make"), "In a sandbox with gaps: a; b.", None),
+        (FREE, {}, Access("run", "make"), None, None),
+        (OPEN, {}, Access("run", "make"), "Without a sandbox: it can do what you can do.", None),
+        (HELD, WIDER, Access("run", "make", wider=True), "Outside the sandbox: it can do what you "
+         "can do.\nIt fetches a package.", "danger-full-access"),
+        (HELD, {"command": "ls", **WIDER}, Access("run", "ls", wider=True), "Outside the sandbox: "
+         "it can do what you can do.\nIt fetches a package.", "danger-full-access"),
+        (PLANNING, {"sandbox_permissions": "workspace-write"}, Access("run", "make", wider=True),
+         "In the sandbox, with changes in the workspace.", "workspace-write"),
+    ],
+)  # fmt: skip
+async def test_what_a_command_may_touch_is_asked_and_passed_on(
+    cwd: str,
+    hold: Hold,
+    arguments: Mapping[str, object],
+    access: Access,
+    shown: str | None,
+    reach: Reach | None,
+) -> None:
+    shell = ScriptedShell(holds=hold)
+    call = await confined(arguments, cwd, shell)
+    assert isinstance(call, Prepared)
+    assert call.access == access
+    assert call.shown == (None if shown is None else (Text("d"), Text(shown)))
+    refused = f'the user rejected escalating this command to "{reach}"'
+    assert call.declined == (None if reach is None else refused)
+    await call.run()
+    assert shell.reached == [reach]
+
+
+@pytest.mark.parametrize(
+    ("hold", "wanted", "text"),
+    [
+        (HELD, "workspace-write", '"workspace-write" is not wider than "workspace-write", which'),
+        (FREE, "danger-full-access", "is in force; leave it out"),
+        (Hold(refusal="no command runs without a sandbox"), None, "runs without a sandbox"),
+    ],
+)
+async def test_limits_that_are_no_wider_and_commands_that_may_not_run_are_refused(
+    cwd: str, hold: Hold, wanted: str | None, text: str
+) -> None:
+    refused = await confined({"sandbox_permissions": wanted}, cwd, ScriptedShell(holds=hold))
+    assert isinstance(refused, Result)
+    assert not refused.ok
+    assert text in refused.text
+
+
+def test_wider_limits_can_be_asked_for_only_where_there_is_a_sandbox() -> None:
+    added = (
+        CONFINED_SHELL.parameters()["properties"].keys() - SHELL.parameters()["properties"].keys()
+    )
+    assert added == {"sandbox_permissions", "justification"}
+    assert isinstance(SHELL.bind({"command": "x", "description": "d", **WIDER}, "/"), Result)
+
+
+async def test_what_the_sandbox_has_to_say_stands_at_the_end(cwd: str) -> None:
+    denied, moved = "file access denied under workspace-write mode", "moved a to a.blocked"
+    told = await result(Ended("x\n", "", 1, notes=(denied, moved)), {}, cwd)
+    assert told.text == (
+        f"x\n[sandbox: {denied}]\n[sandbox: {moved}]\n"
+        "[if the command must have that, call again with sandbox_permissions and a justification; "
+        "the user is asked]\n[exit code: 1]"
+    )
+    told = await result(Ended("x\n", "", 0, notes=(moved,)), {}, cwd)
+    assert told.text == f"x\n[sandbox: {moved}]"

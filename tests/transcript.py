@@ -1,9 +1,10 @@
 """Whole conversations, played through the agent without a process, a socket or a model.
 
 A transcript is one JSON object per line; `who` says whose it is:
-  setup    config, files, env: the ground it plays on (first line); forgets: a prompt is refused,
-           so that a later request need not begin with all of an earlier one; asks: keys of
-           request bodies that are written down beside the input when expectations are rewritten
+  setup    config, files, env, sandbox (its strength): the ground it plays on (first line);
+           forgets: a prompt is refused, so that a later request need not begin with all of an
+           earlier one; asks: keys of request bodies that are written down beside the input when
+           expectations are rewritten
   editor   a message to the agent
   model    a piece of the model's answer: thought, text, call, event, error, or end
   agent    a line the agent must send now
@@ -19,7 +20,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 import anyio
 import anyio.lowlevel
@@ -30,6 +31,7 @@ from bridge.acp.methods import take
 from bridge.acp.peer import Peer
 from bridge.calls import Workbench
 from bridge.config import Provider, load
+from bridge.core import policy
 from bridge.core.wire import dump
 from bridge.errors import Fault, ModelError, model_error
 from bridge.responses.events import Event, parse
@@ -39,9 +41,12 @@ from bridge.store import Store
 from bridge.workshop import Workshop
 from tests import pairing
 from tests.laws import Laws
+from tools.base import Hold
 from tools.environment import child_environment
+from tools.frozen import frozen
 from tools.local import LocalFiles
 from tools.process import LocalShell
+from tools.shell import CONFINED_SHELL
 from tools.table import TOOLS
 
 Line = dict[str, Any]
@@ -118,6 +123,18 @@ class FakeModel:
             yield batches()
 
 
+@frozen
+class HeldShell(LocalShell):
+    """A shell that says it holds commands; what it says is all it does."""
+
+    session: Session
+    strength: Literal["full", "partial", "none"]
+
+    async def hold(self) -> Hold:
+        reach = policy.reach(self.session.mode, self.session.permission)
+        return Hold(reach, self.strength)
+
+
 @dataclass(eq=False, slots=True)
 class Player:
     """One transcript at play."""
@@ -180,7 +197,7 @@ class Player:
             load_config=lambda: load(str(file), setup.get("env", {})),
             environment=setup.get("env", {}),
             store=self.store,
-            answer=Workshop(cast("Any", model), Workbench(TOOLS, LocalFiles(), self._shell)).answer,
+            answer=self._workshop(model).answer,
             warm_up=lambda: None,
             discover=lambda _: None,
         )
@@ -190,8 +207,16 @@ class Player:
         """Where its sessions are kept."""
         return Store(self.folder / "state")
 
+    def _workshop(self, model: FakeModel) -> Workshop:
+        files = LocalFiles()
+        plain = Workbench(TOOLS, files, self._shell)
+        held = Workbench({**TOOLS, "shell": CONFINED_SHELL}, files, self._shell)
+        return Workshop(cast("Any", model), plain, held if "sandbox" in self.lines[0] else None)
+
     def _shell(self, session: Session) -> LocalShell:
         environment = child_environment({"PATH": "/usr/bin:/bin"}, (), (), session.scratch)
+        if "sandbox" in self.lines[0]:
+            return HeldShell(environment, session.scratch, session, self.lines[0]["sandbox"])
         return LocalShell(environment, session.scratch)
 
     def _say(self, line: Line) -> None:

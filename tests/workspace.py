@@ -5,7 +5,19 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tools.base import Access, Change, Context, Ended, Files, NoAnswer, Prepared, Question, Result
+from tools.base import (
+    Access,
+    Change,
+    Context,
+    Ended,
+    Files,
+    Hold,
+    NoAnswer,
+    Prepared,
+    Question,
+    Reach,
+    Result,
+)
 from tools.edit import EDIT
 from tools.glob import GLOB
 from tools.grep import GREP
@@ -29,6 +41,9 @@ class Nobody:
     async def ask(self, title: str, message: str, questions: tuple[Question, ...]) -> NoAnswer:
         return NoAnswer("nobody is there")
 
+    async def hold(self) -> Hold:
+        return Hold()
+
     async def run(
         self,
         command: str,
@@ -36,6 +51,7 @@ class Nobody:
         cwd: str,
         timeout: float,  # noqa: ASYNC109 (the port's own word)
         output: Callable[[str], None],
+        reach: Reach | None = None,
     ) -> Ended:
         raise OSError("no shell")
 

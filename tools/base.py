@@ -131,6 +131,10 @@ class Access:
     """Editing it could make other programs run code: .git, editor settings, our own config."""
     harmless: bool = False
     """A command that is proven to only read."""
+    held: bool = False
+    """A command that a sandbox keeps to what the mode and the preset allow."""
+    wider: bool = False
+    """A command that is to run with fewer limits than the others."""
 
 
 @frozen
@@ -154,6 +158,8 @@ class Prepared:
     """For the person who is asked: the whole change. None: the card says enough."""
     rewrite: Rewrite | None = None
     """The one file it changes, for whoever writes down what happens or takes it back."""
+    declined: str | None = None
+    """What the model is told when the person says no; None: the usual."""
 
 
 @frozen
@@ -323,10 +329,35 @@ class Ended:
     timed_out: bool = False
     truncated: bool = False
     """Output was dropped; the texts say where and how much."""
+    notes: tuple[str, ...] = ()
+    """What a sandbox has to say about it."""
+
+
+Reach = Literal["read-only", "workspace-write", "danger-full-access"]
+"""What a command may change: nothing, the roots, everything that the user may."""
+
+REACHES: tuple[Reach, ...] = ("read-only", "workspace-write", "danger-full-access")
+"""The narrow ones first."""
+
+
+@frozen
+class Hold:
+    """How commands are held to what they may change."""
+
+    reach: Reach = "danger-full-access"
+    strength: Literal["full", "partial", "none"] = "none"
+    gaps: tuple[str, ...] = ()
+    """What it leaves open, or why there is none."""
+    refusal: str = ""
+    """Why no command may run at all."""
 
 
 class Shell(Protocol):
     """Commands of one machine."""
+
+    async def hold(self) -> Hold:
+        """How a command that starts now would be held."""
+        ...
 
     async def run(
         self,
@@ -335,11 +366,13 @@ class Shell(Protocol):
         cwd: str,
         timeout: float,  # noqa: ASYNC109 (the command's own limit, which ends it and not the wait)
         output: Callable[[str], None],
+        reach: Reach | None = None,
     ) -> Ended:
         """Run one bash command line to its end; `output` gets every piece as it comes.
 
-        timeout is in seconds. Nothing the command started is left when this returns, also when it
-        is cancelled. OSError: the command could not be started.
+        timeout is in seconds; reach is one that the person has allowed, for this command alone.
+        Nothing the command started is left when this returns, also when it is cancelled.
+        OSError: the command could not be started.
         """
         ...
 

@@ -54,6 +54,40 @@ def child_environment(
     return {"PATH": _DEFAULT_PATH, **kept, **_FIXED, "TMPDIR": scratch}
 
 
+_LEADS_OUT = frozenset(
+    {"SSH_AUTH_SOCK", "SSH_AGENT_PID", "DBUS_SESSION_BUS_ADDRESS", "XDG_RUNTIME_DIR", "DISPLAY"}
+    | {"WAYLAND_DISPLAY", "XAUTHORITY", "DOCKER_HOST", "GPG_AGENT_INFO"}
+)
+"""Ways to programs that act for the user; in a sandbox they lead nowhere."""
+
+_CACHES = {
+    "XDG_CACHE_HOME": "",
+    "UV_CACHE_DIR": "uv",
+    "PIP_CACHE_DIR": "pip",
+    "npm_config_cache": "npm",
+    "GOCACHE": "go-build",
+}
+"""Variable -> folder of the session's own cache."""
+
+_DOWNLOADS = {"CARGO_HOME": "cargo", "GOMODCACHE": "go-mod"}
+"""The same for tools that work from a cache they cannot write to, as long as it has everything."""
+
+
+def confined_environment(
+    environment: Mapping[str, str], scratch: str, *, network: bool
+) -> dict[str, str]:
+    """The environment of a command that can write to its own folders only.
+
+    The user's caches stay readable where they are; what tools want to add goes to the session's.
+    """
+    kept = {name: value for name, value in environment.items() if name not in _LEADS_OUT}
+    folders = {**_CACHES, **(_DOWNLOADS if network else {})}
+    cache = f"{scratch}/cache"
+    caches = {name: f"{cache}/{folder}".rstrip("/") for name, folder in folders.items()}
+    # git-status(1): without it looking writes, and would complain that it cannot.
+    return {**kept, **caches, "GIT_OPTIONAL_LOCKS": "0"}
+
+
 def _is_unwanted(name: str) -> bool:
     looks_secret = _LOOKS_SECRET.search(name) is not None and name not in _HARMLESS
     return looks_secret or _CHANGES_SHELL.fullmatch(name) is not None

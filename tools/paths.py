@@ -17,9 +17,13 @@ _SECRET_NAME = re.compile(
 _SECRET_FOLDER = frozenset({".aws", ".ssh", ".gnupg", ".kube"})
 _SECRET_END = ((".docker", "config.json"), ("responses-acp", "config.toml"))
 
-_PROTECTED = frozenset(
-    {".git", ".vscode", ".idea", ".envrc", ".mcp.json", ".responses-acp.toml"},
-)
+PROTECTED = frozenset(
+    {
+        ".git", ".vscode", ".idea", ".zed", ".envrc", ".mcp.json", ".responses-acp.toml",
+        ".claude", ".codex", ".cursor", ".gemini",
+    },
+)  # fmt: skip
+"""Names of what other programs run: hooks, tasks, servers, settings of editors and agents."""
 
 _PROCESS = re.compile(r"/proc/(self|thread-self|\d+)(/.*)?")
 """Memory, environment and open files of processes, ours among them."""
@@ -86,7 +90,7 @@ def is_secret(path: str) -> bool:
 
 def is_protected(path: str) -> bool:
     """Other programs may run what stands there: hooks, tasks, servers, our own settings."""
-    return not _PROTECTED.isdisjoint(_parts(path))
+    return not PROTECTED.isdisjoint(_parts(path))
 
 
 def _parts(path: str) -> list[str]:

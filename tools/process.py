@@ -26,7 +26,7 @@ from typing import TypeAlias
 import anyio
 import anyio.to_thread
 
-from tools.base import Ended
+from tools.base import Ended, Hold, Reach
 from tools.frozen import frozen
 from tools.offspring import MARK, kill_tree, signal_group, sweep
 from tools.output import Capture
@@ -77,6 +77,9 @@ class LocalShell:
     scratch: str
     """An existing folder for temporary files."""
 
+    async def hold(self) -> Hold:
+        return Hold()
+
     async def run(
         self,
         command: str,
@@ -84,6 +87,7 @@ class LocalShell:
         cwd: str,
         timeout: float,  # noqa: ASYNC109 (it is the command's, and its end is a result)
         output: Callable[[str], None],
+        reach: Reach | None = None,  # noqa: ARG002 (there is no wider one)
     ) -> Ended:
         with script(command, self.scratch) as (argv, passed):
             launch = Launch(argv, self.environment, cwd, passed)

@@ -10,6 +10,7 @@ import re
 import stat
 from dataclasses import replace
 from glob import glob
+from typing import Literal
 
 import anyio
 import anyio.to_thread
@@ -17,13 +18,16 @@ from pydantic import Field
 
 from tools import paths
 from tools.base import (
+    REACHES,
     Access,
     Arguments,
     Card,
     Console,
     Context,
     Ended,
+    Hold,
     Prepared,
+    Reach,
     Result,
     Text,
     Tool,
@@ -53,6 +57,19 @@ class ShellArguments(Arguments):
     )
 
 
+class ConfinedArguments(ShellArguments):
+    """What the model passes where commands run in a sandbox."""
+
+    sandbox_permissions: Literal["workspace-write", "danger-full-access"] | None = Field(
+        default=None,
+        description="Only to repeat a command that the sandbox denied something it must have: "
+        "the limits it needs instead. The user is asked.",
+    )
+    justification: str | None = Field(
+        default=None, description="With sandbox_permissions: why, in a sentence for the user."
+    )
+
+
 def _card(arguments: ShellArguments, _cwd: str) -> Card:
     return Card(
         title=one_line(arguments.command),
@@ -74,31 +91,84 @@ async def _prepare(arguments: ShellArguments, context: Context) -> Prepared | Re
     folder = await _folder(arguments.workdir, context)
     if isinstance(folder, Result):
         return folder
+    hold = await context.shell.hold()
+    wanted = _wanted(arguments)
+    if refused := hold.refusal or _not_wider(wanted, hold):
+        return _failure(refused)
     access = Access(
         "run",
         subject=command,
         outside=not any(paths.is_inside(folder, root) for root in context.roots),
-        harmless=is_harmless(command) and await _stays_inside(command, folder, context),
+        harmless=wanted is None and await _only_reads(command, folder, context),
+        held=hold.strength == "full" and wanted is None,
+        wider=wanted is not None,
     )
     milliseconds = arguments.timeout_ms or _DEFAULT_TIMEOUT
 
     async def run() -> Result:
         try:
             ended = await context.shell.run(
-                command, cwd=folder, timeout=milliseconds / 1000, output=context.output
+                command,
+                cwd=folder,
+                timeout=milliseconds / 1000,
+                output=context.output,
+                reach=wanted,
             )
         except OSError as error:
             return _failure(f"the command could not be started: {error}")
         return _result(ended, milliseconds)
 
-    return Prepared(access, run)
+    return Prepared(access, run, _shown(arguments, hold), declined=_declined(wanted))
 
 
-async def _stays_inside(command: str, folder: str, context: Context) -> bool:
-    """Whether a command that only reads does so where `read` would need no permission either.
+_SHOWN = {
+    None: "Without a sandbox: it can do what you can do.",
+    "workspace-write": "In the sandbox, with changes in the workspace.",
+    "danger-full-access": "Outside the sandbox: it can do what you can do.",
+}
+"""What a person is told of a command that is to run with these limits instead of others."""
+
+
+def _wanted(arguments: ShellArguments) -> Reach | None:
+    """The wider limits that the model asks for."""
+    return arguments.sandbox_permissions if isinstance(arguments, ConfinedArguments) else None
+
+
+def _not_wider(wanted: Reach | None, hold: Hold) -> str:
+    """Why these limits cannot be asked for; nothing, if they can."""
+    if wanted is None:
+        return ""
+    if REACHES.index(wanted) > REACHES.index(hold.reach):
+        return ""
+    return (
+        f'sandbox_permissions "{wanted}" is not wider than "{hold.reach}", which is in force; '
+        "leave it out"
+    )
+
+
+def _shown(arguments: ShellArguments, hold: Hold) -> tuple[Text, ...] | None:
+    """What a person is told who is asked: what for, and with which limits; None: what for."""
+    wanted = _wanted(arguments)
+    if wanted is None and (hold.strength == "full" or hold.reach == "danger-full-access"):
+        return None
+    limits = _SHOWN[wanted]
+    if wanted is None and hold.strength == "partial":
+        limits = f"In a sandbox with gaps: {'; '.join(hold.gaps)}."
+    reason = arguments.justification if isinstance(arguments, ConfinedArguments) else None
+    return (Text(arguments.description), Text(_lines(*filter(None, (limits, reason)))))
+
+
+def _declined(wanted: Reach | None) -> str | None:
+    return None if wanted is None else f'the user rejected escalating this command to "{wanted}"'
+
+
+async def _only_reads(command: str, folder: str, context: Context) -> bool:
+    """Whether a command only reads, and does so where `read` would need no permission either.
 
     What cannot be told is a no: folders that it enters, options that name files, whole trees.
     """
+    if not is_harmless(command):
+        return False
     for name, *arguments in commands(command):
         if name.text in _WANDERERS:
             return False
@@ -188,9 +258,17 @@ def _lines(*texts: str) -> str:
     return joined
 
 
+_HINT = (
+    "[if the command must have that, call again with sandbox_permissions and a justification; "
+    "the user is asked]"
+)
+
+
 def _markers(ended: Ended, milliseconds: int) -> list[str]:
     """How the command ended, where that is worth a word."""
-    markers: list[str] = []
+    markers = [f"[sandbox: {note}]" for note in ended.notes]
+    if any("denied" in note for note in ended.notes):
+        markers.append(_HINT)
     if ended.timed_out:
         markers.append(f"[timed out after {milliseconds}ms]")
     if ended.signal is not None:
@@ -200,7 +278,7 @@ def _markers(ended: Ended, milliseconds: int) -> list[str]:
     return markers
 
 
-SHELL = Tool(
+SHELL: Tool[ShellArguments] = Tool(
     name="shell",
     description=(
         "Run a command in bash and get its output. Each call is a fresh shell: the working "
@@ -212,3 +290,14 @@ SHELL = Tool(
     card=_card,
     prepare=_prepare,
 )
+
+CONFINED_SHELL: Tool[ConfinedArguments] = Tool(
+    name=SHELL.name,
+    description=SHELL.description
+    + " Commands run in a sandbox: they change files in the workspace and in /tmp only, without "
+    "a network unless the user allowed one, and git's hooks and settings stay as they are.",
+    arguments=ConfinedArguments,
+    card=_card,
+    prepare=_prepare,
+)
+"""The same tool, where this machine has a sandbox."""

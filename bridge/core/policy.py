@@ -7,7 +7,7 @@ Rule 3: a lasting permission covers what its label says and nothing wider.
 
 from typing import Literal, TypeAlias
 
-from tools.base import Access
+from tools.base import Access, Reach
 from tools.frozen import frozen
 
 Mode = Literal["default", "plan"]
@@ -45,6 +45,7 @@ class Rule:
     inside: bool | None = None
     """In the roots, and neither secret (reading) nor protected (editing)."""
     harmless: bool | None = None
+    held: bool | None = None
 
 
 NOT_IN_PLAN_MODE = Deny(
@@ -54,6 +55,7 @@ NOT_IN_PLAN_MODE = Deny(
 RULES: tuple[Rule, ...] = (
     Rule("none", Allow()),
     Rule("edit", NOT_IN_PLAN_MODE, mode="plan"),
+    Rule("run", Allow(), mode="plan", inside=True, held=True),
     Rule("run", Allow(), mode="plan", inside=True, harmless=True),
     Rule("run", Ask(), mode="plan"),
     Rule("read", Allow(), preset="danger-full-access"),
@@ -61,6 +63,7 @@ RULES: tuple[Rule, ...] = (
     Rule("run", Allow(), preset="danger-full-access"),
     Rule("read", Allow(), inside=True),
     Rule("edit", Allow(), preset="workspace-write", inside=True),
+    Rule("run", Allow(), preset="workspace-write", inside=True, held=True),
 )
 
 
@@ -73,9 +76,17 @@ def judge(mode: Mode, preset: Preset, access: Access) -> Verdict:
             and rule.preset in (None, preset)
             and rule.inside in (None, _inside(access))
             and rule.harmless in (None, access.harmless)
+            and rule.held in (None, access.held)
         ):
             return rule.verdict
     return Ask()
+
+
+def reach(mode: Mode, preset: Preset) -> Reach:
+    """What a command may change, allowed or not, unless the person allows it more."""
+    if mode == "plan":
+        return "read-only"
+    return "danger-full-access" if preset == "danger-full-access" else "workspace-write"
 
 
 def refusal(mode: Mode, *, mutates: bool) -> Deny | None:
@@ -93,7 +104,7 @@ class Grant:
 
     def covers(self, access: Access) -> bool:
         """Whether the person has allowed this already."""
-        if self.action != access.action or access.protected:
+        if self.action != access.action or access.protected or access.wider:
             return False
         return self.subject == access.subject if self.subject else not access.outside
 
@@ -113,7 +124,7 @@ _LABELS = {
 
 def lasting(mode: Mode, access: Access) -> Grant | None:
     """The widest permission that may be offered for the session, or None."""
-    if access.action == "none" or access.protected or mode == "plan":
+    if access.action == "none" or access.protected or access.wider or mode == "plan":
         return None
     if access.action == "edit" and not access.outside:
         return Grant("edit", "")

@@ -1,0 +1,231 @@
+"""Commands in a real sandbox, through the port that the tools use."""
+
+import os
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import anyio
+import pytest
+
+from tests.test_repository import git, repository
+from tests.test_sandbox import missing
+from tools import sandbox
+from tools.base import Ended, Hold, Reach
+from tools.confined import ConfinedShell, SandboxFailed
+from tools.environment import child_environment, confined_environment
+from tools.process import adopt_orphans
+from tools.sandbox import Fence, Layers, probe
+
+pytestmark = [
+    pytest.mark.anyio,
+    pytest.mark.skipif(sys.platform != "linux", reason="needs Linux"),
+]
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def ignore(_text: str) -> None:
+    return
+
+
+@dataclass
+class Stage:
+    """A session's shell and the folder it works in."""
+
+    shell: ConfinedShell
+    root: Path
+
+    async def run(
+        self,
+        command: str,
+        *,
+        cwd: Path | None = None,
+        timeout: float = 30,  # noqa: ASYNC109 (as the port has it)
+        reach: Reach | None = None,
+        output: Callable[[str], None] = ignore,
+    ) -> Ended:
+        with anyio.fail_after(40):
+            return await self.shell.run(
+                command, cwd=str(cwd or self.root), timeout=timeout, output=output, reach=reach
+            )
+
+    def fenced(self, **changed: object) -> "Stage":
+        """The same with another fence."""
+        fence = replace(self.shell.fence, **changed)  # pyright: ignore[reportArgumentType] (names of fields)
+        return Stage(replace(self.shell, fence=fence), self.root)
+
+
+@pytest.fixture
+async def stage(tmp_path: Path) -> Stage:
+    adopt_orphans()
+    layers = await probe()
+    if layers.hold.strength != "full":
+        missing(f"no full sandbox here: {layers.failures}")
+    root, scratch = repository(tmp_path / "root"), tmp_path / "scratch"
+    scratch.mkdir()
+    environment = {**child_environment(os.environ, (), (), str(scratch)), "HOME": str(tmp_path)}
+    git(root, "config", "user.name", "a")
+    git(root, "config", "user.email", "b")
+    fence = Fence("workspace-write", (str(root), str(scratch)), str(scratch))
+    return Stage(ConfinedShell(environment, fence, layers), root)
+
+
+async def test_a_command_ends_inside_as_it_would_outside(stage: Stage) -> None:
+    async def check(command: str, ended: Ended) -> None:
+        assert await stage.run(command) == ended
+
+    await check("echo hi", Ended("hi\n", "", 0))
+    await check("echo out; echo err >&2; exit 3", Ended("out\n", "err\n", 3))
+    await check("kill -SEGV $$", Ended("", "", None, signal="SIGSEGV"))
+    await check("kill -TERM $$", Ended("", "", None, signal="SIGTERM"))
+    await check("pwd", Ended(f"{stage.root}\n", "", 0))
+    await check("exec > >(tee log) 2>&1; echo hi", Ended("hi\n", "", 0))
+    await check("ls /proc/self/fd", Ended("0\n1\n2\n3\n", "", 0))
+    await check(f"v={'x' * 200_000}; echo ${{#v}}; ls /proc/self/fd", Ended("200000\n0\n1\n2\n3\n", "", 0))  # fmt: skip  # noqa: E501
+
+
+async def test_a_command_that_ignores_the_polite_signal_is_ended(stage: Stage) -> None:
+    ended = await stage.run("trap '' TERM; echo a; sleep 1000 & wait; wait", timeout=1)
+    assert (ended.stdout, ended.timed_out, ended.signal) == ("a\n", True, "SIGKILL")
+    ended = await stage.run("trap 'echo bye; exit 4' TERM; sleep 1000 & wait", timeout=1)
+    assert (ended.stdout, ended.timed_out, ended.code) == ("bye\n", True, 4)
+
+
+async def test_nothing_is_left_behind(stage: Stage) -> None:
+    long = f"1000.{os.getpid()}"
+
+    def sleepers() -> list[Path]:
+        found: list[Path] = []
+        for path in Path("/proc").glob("[0-9]*/cmdline"):
+            try:
+                if path.read_bytes() == f"sleep\0{long}\0".encode():
+                    found.append(path)
+            except OSError:
+                continue
+        return found
+
+    ended = await stage.run(f"setsid env -i sleep {long} & echo started")
+    assert (ended.stdout, sleepers()) == ("started\n", [])
+    started = anyio.Event()
+    async with anyio.create_task_group() as tasks:
+
+        async def run() -> None:
+            await stage.run(f"sleep {long} & echo up; wait", output=lambda _: started.set())
+
+        tasks.start_soon(run)
+        with anyio.fail_after(20):
+            await started.wait()
+        tasks.cancel_scope.cancel()
+    assert sleepers() == []
+
+
+async def test_what_is_denied_and_what_was_planted_is_told(stage: Stage) -> None:
+    ended = await stage.run("echo x > .git/hooks/pre-commit")
+    assert ended.notes == ("file access denied under workspace-write mode",)
+    ended = await stage.run("mkdir .vscode; echo x > .envrc; echo x > ok")
+    assert len(ended.notes) == 2
+    assert names(stage.root) == [".envrc.blocked", ".git", ".vscode.blocked", "ok"]
+
+
+async def test_what_a_cancelled_command_planted_is_put_aside_too(stage: Stage) -> None:
+    started = anyio.Event()
+    async with anyio.create_task_group() as tasks:
+
+        async def run() -> None:
+            await stage.run("echo x > .envrc; echo; sleep 100", output=lambda _: started.set())
+
+        tasks.start_soon(run)
+        with anyio.fail_after(20):
+            await started.wait()
+        tasks.cancel_scope.cancel()
+    assert names(stage.root) == [".envrc.blocked", ".git"]
+
+
+async def test_a_clean_checkout_stays_clean(stage: Stage) -> None:
+    before = names(stage.root)
+    ended = await stage.run("git status --porcelain; ls -A")
+    assert (ended.stdout, ended.stderr) == (".git\n", "")
+    assert names(stage.root) == before
+
+
+async def test_git_commits_in_every_kind_of_checkout(stage: Stage, tmp_path: Path) -> None:
+    repository(tmp_path / "inner")
+    git(stage.root, "submodule", "add", str(tmp_path / "inner"), "sub")
+    git(stage.root, "commit", "-qm", "with a submodule")
+    git(stage.root, "worktree", "add", "../tree")
+    who = " ".join(f"GIT_{one}_NAME=a GIT_{one}_EMAIL=b" for one in ("AUTHOR", "COMMITTER"))
+    commit = f"export {who}; echo $RANDOM > a && git add a && git commit -qm x && git log --oneline"
+
+    async def check(root: Path, folder: Path, commits: int) -> None:
+        there = stage.fenced(roots=(str(root), stage.shell.fence.scratch))
+        ended = await there.run(commit, cwd=folder)
+        assert (ended.code, len(ended.stdout.splitlines())) == (0, commits), (folder, ended)
+        ended = await there.run("echo x > $(git rev-parse --git-common-dir)/hooks/h", cwd=folder)
+        assert "Read-only file system" in ended.stderr
+
+    tree, sub = tmp_path / "tree", stage.root / "sub"
+    await check(stage.root, stage.root, 3)
+    await check(tree, tree, 3)
+    await check(stage.root, sub, 2)
+    await check(sub, sub, 3)
+
+
+async def test_a_folder_that_is_gone_or_hidden_is_an_os_error(stage: Stage) -> None:
+    with pytest.raises(SandboxFailed, match="/nowhere/at/all"):
+        await stage.run("true", cwd=Path("/nowhere/at/all"))
+
+
+async def test_a_helper_that_cannot_start_runs_nothing(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sandbox.sys, "executable", "/nowhere/python")
+    with pytest.raises(OSError, match="python"):
+        await stage.run("touch ran")
+    monkeypatch.setattr(sandbox.sys, "executable", "/bin/false")
+    with pytest.raises(SandboxFailed, match="the sandbox did not start"):
+        await stage.run("touch ran")
+    assert not (stage.root / "ran").exists()
+
+
+async def test_how_commands_are_held_is_told(stage: Stage) -> None:
+    assert await stage.shell.hold() == Hold("workspace-write", "full")
+    assert await stage.fenced(reach="read-only").shell.hold() == Hold("read-only", "full")
+    assert await stage.fenced(reach="danger-full-access").shell.hold() == Hold()
+
+
+async def test_wider_limits_are_for_one_command(stage: Stage, tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    assert (await stage.run(f"touch {outside}")).code == 0  # in a /tmp of its own
+    assert not outside.exists()
+    assert (await stage.run(f"touch {outside}", reach="danger-full-access")).code == 0
+    assert outside.exists()
+    planning = stage.fenced(reach="read-only")
+    assert (await planning.run("touch a")).code == 1
+    assert (await planning.run("touch a", reach="workspace-write")).code == 0
+
+
+async def test_without_a_sandbox_commands_run_as_they_are(stage: Stage, tmp_path: Path) -> None:
+    for layers in (Layers(), replace(stage.shell.layers, working="")):
+        bare = Stage(replace(stage.shell, layers=layers), stage.root)
+        assert (await bare.run("mkdir .vscode && rmdir .vscode; echo x > /dev/null")).notes == ()
+        assert (await bare.shell.hold()).strength == "none"
+
+
+def test_a_sandboxed_command_gets_caches_of_its_own_and_no_ways_out() -> None:
+    given = {"PATH": "/bin", "SSH_AUTH_SOCK": "/run/a", "DISPLAY": ":0", "UV_CACHE_DIR": "/c"}
+    made = confined_environment(given, "/s", network=False)
+    assert made == {
+        "PATH": "/bin",
+        "GIT_OPTIONAL_LOCKS": "0",
+        "XDG_CACHE_HOME": "/s/cache",
+        "UV_CACHE_DIR": "/s/cache/uv",
+        "PIP_CACHE_DIR": "/s/cache/pip",
+        "npm_config_cache": "/s/cache/npm",
+        "GOCACHE": "/s/cache/go-build",
+    }
+    added = confined_environment(given, "/s", network=True).keys() - made.keys()
+    assert added == {"CARGO_HOME", "GOMODCACHE"}

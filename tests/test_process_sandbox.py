@@ -1,0 +1,144 @@
+"""The real agent and its sandbox: what commands reach, and who is asked."""
+
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.agent_process import KEY, Machine, begin_prompt, machine
+from tests.fake_editor import Editor, choose
+from tests.test_sandbox import missing
+from tools.sandbox import probe
+
+pytestmark = [
+    pytest.mark.anyio,
+    pytest.mark.skipif(sys.platform != "linux", reason="needs Linux"),
+]
+
+ORDINARY = {"permission": "workspace-write"}
+STEAL = (
+    "for p in /proc/[0-9]*/environ; do tr '\\0' '\\n' < $p; done 2>/dev/null | grep -c ^TEST_KEY="
+)
+FORGE = "for p in /proc/[0-9]*/fd/1; do case $(readlink $p) in pipe*) [ $p -ef /proc/self/fd/1 ] || echo forged > $p;; esac; done 2>/dev/null"  # noqa: E501
+PARENT = "tr '\\0' '\\n' < /proc/$PPID/environ | grep -c ^TEST_KEY="
+
+
+async def needs_sandbox() -> None:
+    layers = await probe()
+    if layers.hold.strength != "full":
+        missing(f"no full sandbox here: {layers.failures}")
+
+
+async def shell(here: Machine, editor: Editor, session: str, command: str, **more: Any) -> str:
+    """A turn with one command of the model's; gives what the model was told of it."""
+    call = await begin_prompt(editor, session)
+    request = await here.model.request()
+    number = len(here.model.requests)
+    await request.ask_for(f"c{number}", "shell", command=command, description="d", **more)
+    request = await here.model.request()
+    await request.answer()
+    assert (await editor.result(call))["stopReason"] == "end_turn"
+    return request.input[-1]["output"]
+
+
+def offered(here: Machine) -> set[str]:
+    """The arguments of the shell tool, as the model was told them."""
+    tools = here.model.requests[-1].body["tools"]
+    (tool,) = (tool for tool in tools if tool["name"] == "shell")
+    return set(tool["parameters"]["properties"])
+
+
+def asked(editor: Editor) -> list[str]:
+    """What the person was shown when asked."""
+    method = "session/request_permission"
+    questions = (one["params"] for one in editor.received if one.get("method") == method)
+    return [str(params["toolCall"]["content"]) for params in questions]
+
+
+async def test_a_command_runs_unasked_and_finds_no_key(tmp_path: Path) -> None:
+    await needs_sandbox()
+    async with (
+        machine(tmp_path, settings=ORDINARY, sandbox={}) as here,
+        here.agent() as agent,
+    ):
+        editor = agent.editor
+        session = await editor.new_session(here.workspace)
+        assert await shell(here, editor, session, "echo hi > a; cat a") == "hi\n"
+        assert "sandbox_permissions" in offered(here)
+        assert (await shell(here, editor, session, STEAL)).startswith("0\n")
+        await shell(here, editor, session, FORGE)
+        text = await shell(here, editor, session, f"cat {here.config}; ls {tmp_path}/home/state")
+        assert KEY not in text
+        assert "base_url" not in text
+        text = await shell(here, editor, session, f"echo x > {tmp_path}/home/x && ls {tmp_path}")
+        assert not (tmp_path / "home" / "x").exists()
+        assert (here.workspace / "a").read_text() == "hi\n"
+        await editor.request("session/set_mode", {"sessionId": session, "modeId": "plan"})
+        text = await shell(here, editor, session, "touch b")
+        assert "[sandbox: file access denied under read-only mode]" in text
+        assert asked(editor) == []
+
+
+async def test_wider_limits_ask_the_person(tmp_path: Path) -> None:
+    await needs_sandbox()
+    wider = {"sandbox_permissions": "danger-full-access", "justification": "It must."}
+    async with (
+        machine(tmp_path, settings=ORDINARY, sandbox={}) as here,
+        here.agent() as agent,
+    ):
+        editor = agent.editor
+        editor.answers["session/request_permission"] = choose("allow_once")
+        session = await editor.new_session(here.workspace)
+        outside = tmp_path / "outside"
+        assert await shell(here, editor, session, f"echo x > {outside}", **wider) == "(no output)"
+        assert outside.read_text() == "x\n"
+        (question,) = asked(editor)
+        assert "It must." in question
+
+
+@pytest.mark.skipif(sys.platform != "linux" or os.geteuid() != 0, reason="needs root")
+async def test_root_finds_no_key_with_full_access_either(tmp_path: Path) -> None:
+    async with machine(tmp_path) as here, here.agent() as agent:
+        session = await agent.editor.new_session(here.workspace)
+        assert (await shell(here, agent.editor, session, PARENT)).startswith("0\n")
+        assert (await shell(here, agent.editor, session, STEAL)).startswith("0\n")
+        await shell(here, agent.editor, session, FORGE)
+        assert await shell(here, agent.editor, session, "touch a && chown 1 a && id -u") == "0\n"
+
+
+async def test_without_a_sandbox_commands_ask_or_do_not_run(tmp_path: Path) -> None:
+    async with machine(tmp_path) as here:
+        here.configure(ORDINARY, sandbox={"mode": "off"})
+        async with here.agent() as agent:
+            editor = agent.editor
+            editor.answers["session/request_permission"] = choose("reject_once")
+            session = await editor.new_session(here.workspace)
+            text = await shell(here, editor, session, "touch a")
+            assert text.startswith("Error: the user declined")
+            assert "sandbox_permissions" not in offered(here)
+            (question,) = asked(editor)
+            assert "Without a sandbox" in question
+        here.configure(ORDINARY, sandbox={"mode": "off", "require": True})
+        async with here.agent() as agent:
+            session = await agent.editor.new_session(here.workspace)
+            text = await shell(here, agent.editor, session, "touch a")
+            assert text.startswith("Error: no command runs without a sandbox, and there is none: ")
+        assert not (here.workspace / "a").exists()
+
+
+async def test_roots_of_the_users_own_can_be_written_and_the_network_switched_on(
+    tmp_path: Path,
+) -> None:
+    await needs_sandbox()
+    async with machine(tmp_path) as here:
+        (tmp_path / "notes").mkdir()
+        here.configure(ORDINARY, sandbox={"network": True, "writable_roots": ["notes"]})
+        async with here.agent() as agent:
+            session = await agent.editor.new_session(here.workspace)
+            await shell(here, agent.editor, session, f"echo x > {tmp_path}/notes/a")
+            assert (tmp_path / "notes" / "a").exists()
+            port = here.model.base_url.rpartition(":")[2].removesuffix("/v1")
+            reach = f"exec 3<> /dev/tcp/127.0.0.1/{port} && echo in"
+            assert await shell(here, agent.editor, session, reach) == "in\n"

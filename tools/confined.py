@@ -1,0 +1,102 @@
+"""Commands inside a fence: the port Shell with a sandbox around every command.
+
+Rule 1: a command runs inside the fence or not at all; it is never run again without one.
+Rule 2: what the helper says on its own descriptor decides whether the command ran, never what was
+printed.
+"""
+
+import os
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+
+import anyio
+from anyio.to_thread import run_sync
+
+from tools.base import Ended, Hold, Reach
+from tools.environment import confined_environment
+from tools.frozen import frozen
+from tools.process import Launch, LocalShell, follow, script
+from tools.protected import Watched, put_aside
+from tools.sandbox import Fence, Layers, Survey, denials, start, survey
+
+_READY = "ready"
+
+
+class SandboxFailed(OSError):
+    """The sandbox could not be put in force; the command did not run."""
+
+
+@frozen
+class ConfinedShell:
+    """Commands run as the user, by bash, each inside the fence."""
+
+    environment: Mapping[str, str]
+    """What they would get without a sandbox."""
+    fence: Fence
+    layers: Layers
+
+    async def hold(self) -> Hold:
+        """As well as this machine can."""
+        if self.fence.reach == "danger-full-access":
+            return Hold()
+        return replace(self.layers.hold, reach=self.fence.reach)
+
+    async def run(
+        self,
+        command: str,
+        *,
+        cwd: str,
+        timeout: float,  # noqa: ASYNC109 (it is the command's, and its end is a result)
+        output: Callable[[str], None],
+        reach: Reach | None = None,
+    ) -> Ended:
+        """Run one command; SandboxFailed, an OSError, where it could not be confined."""
+        fence = self.fence if reach is None else replace(self.fence, reach=reach)
+        held = fence.reach != "danger-full-access" and self.layers.hold.strength != "none"
+        # Without the helper root could read our memory, keys and all.
+        if not held and not (self.layers.probed and os.geteuid() == 0):
+            shell = LocalShell(self.environment, fence.scratch)
+            return await shell.run(command, cwd=cwd, timeout=timeout, output=output)
+        found, environment = Survey(()), self.environment
+        if held:
+            found = await run_sync(survey, fence, cwd)
+            environment = confined_environment(environment, fence.scratch, network=fence.network)
+        with script(command, fence.scratch) as (argv, passed), _channel() as (hear, say):
+            started = (*start(self.layers, fence, found, cwd, say), *argv)
+            launch = Launch(started, environment, "/", (*passed, say))
+            moved: list[str] = []
+            try:
+                ended = await follow(launch, timeout=timeout, output=output)
+            finally:
+                await _tidy(found.watched, moved)
+            said = _heard(hear)
+        if said != _READY and not ended.timed_out:
+            raise SandboxFailed(said or ended.stderr.strip() or "the sandbox did not start")
+        return replace(ended, notes=(*(denials(ended, fence) if held else ()), *moved))
+
+
+async def _tidy(watched: tuple[Watched, ...], moved: list[str]) -> None:
+    """Put aside what was planted, also when the command is cancelled; tells it in moved."""
+    with anyio.CancelScope(shield=True):
+        if watched:
+            moved += await run_sync(put_aside, watched)
+
+
+@contextmanager
+def _channel() -> Generator[tuple[int, int]]:
+    """A pipe for the helper's one line: the end to read, and the one it inherits."""
+    hear, say = os.pipe()
+    os.set_blocking(hear, False)
+    try:
+        yield hear, say
+    finally:
+        os.close(hear)
+        os.close(say)
+
+
+def _heard(descriptor: int) -> str:
+    try:
+        return os.read(descriptor, 4096).decode(errors="replace")
+    except BlockingIOError:
+        return ""

@@ -1,0 +1,151 @@
+"""Where git keeps the repository of a folder, and which part of it runs programs.
+
+It reads what git wrote; it starts nothing and changes nothing.
+
+Rule 1: a folder that lies elsewhere belongs to a checkout only if it says so itself, and not
+because a file in the checkout names it: anyone can write such a file.
+Rule 2: history, index and references may change; hooks, settings and the files that say where the
+rest is may not, since git runs what they name, later and outside of any sandbox.
+"""
+
+import os
+import re
+from collections.abc import Iterator
+
+from tools.frozen import frozen
+
+# gitrepository-layout(5)
+_FIXED = (
+    "hooks", "config", "config.worktree", "info", "commondir", "gitdir", "branches", "remotes",
+)  # fmt: skip
+_LONGEST = 64 * 1024
+_MOST_SUBMODULES = 200
+
+_HOOKS_PATH = re.compile(r'^\s*hooksPath\s*=\s*"?([^"\n#;]+)', re.IGNORECASE | re.MULTILINE)
+_WORK_TREE = re.compile(r'^\s*worktree\s*=\s*"?([^"\n#;]+)', re.IGNORECASE | re.MULTILINE)
+
+
+@frozen
+class Layout:
+    """What git needs for the work in one folder."""
+
+    write: tuple[str, ...] = ()
+    """Folders outside of it that change with every commit."""
+    pinned: tuple[str, ...] = ()
+    """Folders that change inside, but must stay where they are."""
+    fixed: tuple[str, ...] = ()
+    """What must not change; some of it may not exist yet."""
+
+
+def layout(root: str) -> Layout:
+    """The repository that git would find from a folder, which is absolute and resolved."""
+    entry = _nearest(root)
+    if entry is None or os.path.islink(entry):
+        return Layout()
+    if os.path.isdir(entry):
+        return _joined(entry, os.path.dirname(entry), () if _is_at(entry, root) else (entry,))
+    folder = _named(entry)
+    if folder is None:
+        return Layout(fixed=(entry,))
+    if common := _common(folder, entry):
+        return _linked(entry, folder, common)
+    if _work_tree(folder) == os.path.dirname(entry):
+        found = _joined(folder, os.path.dirname(entry), (folder,))
+        return Layout(found.write, found.pinned, (entry, *found.fixed))
+    return Layout(fixed=(entry,))
+
+
+def _nearest(folder: str) -> str | None:
+    """The `.git` of the folder, or of the nearest one around it."""
+    while True:
+        entry = os.path.join(folder, ".git")
+        if os.path.lexists(entry):
+            return entry
+        if folder == os.path.dirname(folder):
+            return None
+        folder = os.path.dirname(folder)
+
+
+def _is_at(entry: str, root: str) -> bool:
+    return os.path.dirname(entry) == root
+
+
+def _joined(folder: str, checkout: str, write: tuple[str, ...]) -> Layout:
+    """A repository and those of its submodules."""
+    folders = [(folder, checkout), *_submodules(folder)]
+    modules = {os.path.dirname(path) for path, _ in folders[1:]}
+    fixed = [
+        path
+        for at, work in folders
+        for path in (*(f"{at}/{name}" for name in _FIXED), *_hooks(at, work), *_worktrees(at))
+    ]
+    entries = [f"{work}/.git" for _, work in folders[1:] if work]
+    return Layout(write, (*(at for at, _ in folders), *sorted(modules)), (*fixed, *entries))
+
+
+def _linked(entry: str, folder: str, common: str) -> Layout:
+    """A worktree that `git worktree add` made: most of its repository is that of another one."""
+    whole = _joined(common, os.path.dirname(entry), (common,))
+    own = tuple(f"{folder}/{name}" for name in _FIXED)
+    others = tuple(path for path in whole.fixed if path != folder)
+    return Layout(whole.write, (*whole.pinned, folder), (entry, *others, *own))
+
+
+def _common(folder: str, entry: str) -> str | None:
+    """The repository that a worktree's folder is part of, where both say so."""
+    named, back = _read(f"{folder}/commondir").strip(), _read(f"{folder}/gitdir").strip()
+    if not named or not back or os.path.realpath(os.path.join(folder, back)) != entry:
+        return None
+    common = os.path.realpath(os.path.join(folder, named))
+    return common if os.path.dirname(folder) == f"{common}/worktrees" else None
+
+
+def _named(entry: str) -> str | None:
+    """The folder that a `.git` file names."""
+    key, _, path = _read(entry).strip().partition(": ")
+    folder = os.path.realpath(os.path.join(os.path.dirname(entry), path))
+    return folder if key == "gitdir" and os.path.isfile(f"{folder}/HEAD") else None
+
+
+def _submodules(folder: str) -> list[tuple[str, str]]:
+    """The repositories below `modules`, each with its checkout."""
+    found: list[tuple[str, str]] = []
+    for path, names, files in os.walk(f"{folder}/modules"):
+        if "HEAD" in files:
+            names[:] = [name for name in names if name == "modules"]
+            found.append((path, _work_tree(path) or ""))
+        if len(found) == _MOST_SUBMODULES:
+            break
+    return found
+
+
+def _work_tree(folder: str) -> str | None:
+    """Where a repository says that its checkout is."""
+    named = _WORK_TREE.search(_read(f"{folder}/config"))
+    return os.path.realpath(os.path.join(folder, named[1].strip())) if named else None
+
+
+def _hooks(folder: str, checkout: str) -> Iterator[str]:
+    """Folders that the settings name for hooks."""
+    for named in _HOOKS_PATH.findall(_read(f"{folder}/config")):
+        yield os.path.normpath(os.path.join(checkout, os.path.expanduser(named.strip())))
+
+
+def _worktrees(folder: str) -> list[str]:
+    """What belongs to other checkouts of the same repository."""
+    try:
+        return [f"{folder}/worktrees/{name}" for name in sorted(os.listdir(f"{folder}/worktrees"))]
+    except OSError:
+        return []
+
+
+def _read(path: str) -> str:
+    """The beginning of a small text file; nothing where there is none."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+        try:
+            return os.read(descriptor, _LONGEST).decode(errors="replace")
+        finally:
+            os.close(descriptor)
+    except OSError:
+        return ""

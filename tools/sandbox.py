@@ -1,0 +1,217 @@
+"""What commands may touch, and how they are therefore started.
+
+It knows places and layers; what the kernel has to do for them is in tools/confine.py.
+
+Rule 1: what a command may touch is a Fence; how it is started is a pure function of the fence, of
+what was found on disk, and of what this machine can enforce.
+Rule 2: what this machine can enforce is found by trying to break out of it, once.
+Rule 3: no environment variable and nothing the model says makes a fence wider.
+"""
+
+import os
+import re
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import field
+from pathlib import Path
+
+from tools.base import Ended, Hold, Reach
+from tools.frozen import frozen
+from tools.paths import is_inside
+from tools.process import Launch, follow
+from tools.protected import Guard, Place, Watched, guard
+
+_HELPER = str(Path(__file__).with_name("confine.py"))
+_PATIENCE = 10.0
+"""Seconds for the probe, which takes some hundredths of one."""
+
+_HIDDEN = ("/run", "/var/run")
+"""Where programs listen: containers, desktops, agents for keys."""
+_HIDDEN_AT_HOME = (
+    ".ssh", ".aws", ".azure", ".gnupg", ".kube", ".docker", ".password-store", ".mozilla",
+    ".config/gcloud", ".config/gh", ".config/google-chrome", ".config/chromium",
+    ".local/share/keyrings",
+    ".netrc", ".npmrc", ".pypirc", ".pgpass", ".my.cnf", ".git-credentials", ".Xauthority",
+    ".config/git/credentials", ".cargo/credentials", ".cargo/credentials.toml", ".vault-token",
+)  # fmt: skip
+"""Keys and what opens other accounts."""
+_TMP = "/tmp"  # noqa: S108 (the name that programs know)
+_SHOWN = ("/run/current-system", "/run/wrappers", "/run/opengl-driver")
+"""Parts of /run that hold the programs themselves on some systems."""
+
+_REVEALING = (19, 21, 38)
+"""capabilities(7): SYS_PTRACE, SYS_ADMIN, PERFMON. With one of them root looks into any process."""
+
+_GAPS = (
+    (".git and settings of editors can be changed", "N"),
+    ("keys in the home folder can be read", "N"),
+    ("modes and times of files outside can be changed", "N"),
+    ("programs that listen on socket files can be reached", "N"),
+    ("calls that look into other processes are left to the kernel's own rules", "S"),
+    ("abstract sockets and signals reach other programs", "NL"),
+)
+"""What is open unless one of these layers is there."""
+_OLD_LANDLOCK = 3
+"""Versions before let files outside be emptied."""
+
+
+@frozen
+class Layers:
+    """What this machine can enforce."""
+
+    working: str = ""
+    """The letters of tools/confine.py."""
+    version: int = 0
+    """Of Landlock."""
+    failures: tuple[str, ...] = ("not probed",)
+    """Why the others do not work."""
+    probed: bool = False
+    """The helper itself runs here."""
+
+    @property
+    def hold(self) -> Hold:
+        """How well it holds what a fence says."""
+        if "N" in self.working:
+            return Hold("workspace-write", "full")
+        if {"L", "S"} <= set(self.working):
+            gaps = [gap for gap, closing in _GAPS if not set(closing) & set(self.working)]
+            if self.version < _OLD_LANDLOCK:
+                gaps.append("files outside can be emptied")
+            return Hold("workspace-write", "partial", tuple(gaps))
+        return Hold("workspace-write", "none", self.failures)
+
+
+@frozen
+class Fence:
+    """What the commands of one session may touch."""
+
+    reach: Reach
+    roots: tuple[str, ...]
+    """Absolute and resolved."""
+    scratch: str
+    """The session's own temporary folder: what commands see as /tmp."""
+    network: bool = False
+    hidden: tuple[str, ...] = field(default=(), kw_only=True)
+    """More that must not be read: our own settings, sessions and keys."""
+    home: str = field(default="", kw_only=True)
+    """Empty: the user has none."""
+
+    @property
+    def writable(self) -> tuple[str, ...]:
+        """The folders that may be changed. The root of all files never is one."""
+        roots = self.roots if self.reach == "workspace-write" else ()
+        return tuple(dict.fromkeys(root for root in (*roots, self.scratch) if root != "/"))
+
+
+@frozen
+class Survey:
+    """What a fence meets on disk."""
+
+    places: tuple[Place, ...]
+    watched: tuple[Watched, ...] = ()
+
+
+def survey(fence: Fence, cwd: str) -> Survey:
+    """Look at the places that a fence is about."""
+    held = guard([root for root in fence.roots if root not in ("/", fence.scratch)])
+    if fence.reach == "read-only":
+        held = Guard(tuple(("read", path) for kind, path in held.places if kind == "write"), ())
+    homely = [f"{fence.home}/{name}" for name in _HIDDEN_AT_HOME] if fence.home else []
+    hidden = [*_HIDDEN, *homely, *fence.hidden]
+    shown = [*_SHOWN, *([os.path.realpath("/etc/resolv.conf")] if fence.network else [])]
+    places = {os.path.realpath(path): "hide" for path in hidden if os.path.lexists(path)}
+    covers = [*places, _TMP]
+    for path in (*map(os.path.realpath, shown), *fence.roots, cwd):
+        if os.path.exists(path) and any(is_inside(path, cover) for cover in covers):
+            places[path] = "read"
+    # A folder that was opened is shown, whatever its name.
+    places |= dict.fromkeys(fence.writable, "write")
+    places |= {path: kind for kind, path in held.places}
+    return Survey(tuple((kind, path) for path, kind in places.items()), held.watched)
+
+
+def start(layers: Layers, fence: Fence, found: Survey, cwd: str, status: int) -> tuple[str, ...]:
+    """What to put before a program's argv so that it runs inside the fence.
+
+    status: the descriptor on which the helper says "ready", or why the program does not run.
+    """
+    helper = (sys.executable, "-I", "-S", _HELPER, f"status={status}", f"cwd={cwd}")
+    if fence.reach == "danger-full-access" or layers.hold.strength == "none":
+        return (*helper, f"shed={','.join(map(str, _REVEALING))}", "--")
+    places = _ordered(found.places, fence.scratch)
+    return (
+        *helper,
+        f"layers={layers.working}",
+        f"network={'on' if fence.network else 'off'}",
+        f"abi={layers.version}",
+        *(f"{kind}={path}" for kind, path in places),
+        "--",
+    )
+
+
+def _ordered(places: Sequence[Place], scratch: str) -> list[Place]:
+    """Outer places before those inside them, with /tmp among them, and none that is in vain."""
+    at = {path: kind for kind, path in places}
+    covers = {_TMP: "tmp", **at}
+
+    def is_visible(path: str) -> bool:
+        around = [cover for cover in covers if cover != path and is_inside(path, cover)]
+        return not around or covers[max(around, key=len)] not in ("hide", "tmp")
+
+    kept = {path: kind for path, kind in at.items() if kind != "hide" or is_visible(path)}
+    ordered = sorted({*kept, _TMP}, key=lambda path: path.split("/"))
+    return [(kept[path], path) if path in kept else ("tmp", scratch) for path in ordered]
+
+
+async def probe() -> Layers:
+    """Find out what holds here: each layer is put in force and then tried to break."""
+    if sys.platform != "linux":
+        return Layers(failures=(f"there is none for {sys.platform}",))
+    with tempfile.TemporaryDirectory(prefix="responses-acp-probe-") as folder:
+        argv = (sys.executable, "-I", "-S", _HELPER, "probe", folder)
+        try:
+            ended = await follow(Launch(argv, {}, "/"), timeout=_PATIENCE, output=lambda _: None)
+        except OSError as error:
+            return Layers(failures=(f"{sys.executable}: {error.strerror}",))
+    return read_probe(ended)
+
+
+def read_probe(ended: Ended) -> Layers:
+    """What the helper's answer says."""
+    lines = (line.partition(" ") for line in ended.stdout.splitlines())
+    answers = {name: answer for name, _, answer in lines}
+    if ended.code != 0 or answers.keys() < {"version", "N", "L", "S"}:
+        return Layers(failures=(ended.stderr.strip() or "the helper did not run",))
+    return Layers(
+        "".join(layer for layer in "NLS" if not answers[layer]),
+        int(answers["version"]),
+        tuple(f"{layer}: {answers[layer]}" for layer in "NLS" if answers[layer]),
+        probed=True,
+    )
+
+
+_REFUSED = re.compile(
+    r"Read-only file system|Permission denied|Operation not permitted|Device or resource busy"
+    r"|EROFS|EACCES|EPERM"
+)
+_UNREACHED = re.compile(
+    r"Network is unreachable|Could not resolve host|Temporary failure in name resolution"
+    r"|Name or service not known|Connection refused|ENETUNREACH|EAI_AGAIN|No route to host"
+)
+_TAIL = 4000
+"""Characters at the end of the output in which a reason is looked for."""
+
+
+def denials(ended: Ended, fence: Fence) -> tuple[str, ...]:
+    """What the sandbox seems to have refused. It is a guess: the kernel tells only the program."""
+    if not ended.code:
+        return ()
+    text = ended.stdout[-_TAIL:] + ended.stderr[-_TAIL:]
+    under = f"under {fence.reach} mode"
+    notes: list[str] = []
+    if _REFUSED.search(text):
+        notes.append(f"file access denied {under}")
+    if not fence.network and _UNREACHED.search(text):
+        notes.append(f"network access denied {under}")
+    return tuple(notes)
