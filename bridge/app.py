@@ -7,6 +7,7 @@ loads while the editor takes in the answer of session/new.
 import gc
 import os
 import signal
+from collections.abc import Callable
 from contextlib import AsyncExitStack
 from importlib import import_module
 from pathlib import Path
@@ -23,6 +24,8 @@ from bridge.acp.editor import SessionEditor
 from bridge.acp.methods import take
 from bridge.acp.peer import Peer
 from bridge.acp.stdio import Stdio
+from bridge.catalogues import Catalogues
+from bridge.config import Config
 from bridge.core import handshake
 from bridge.core.wire import JsonObject
 from bridge.session import Prompt, Session
@@ -48,16 +51,27 @@ async def run(config: str | None, stdio: Stdio, received: bytes, hello: JsonObje
     folder = configuration.state_folder()
     log.start(folder)
     peer = Peer(initialized=hello is not None)
-    answers = Answers(_private(folder, config))
+    catalogues = Catalogues(folder)
+
+    def hide_key(key: str) -> None:
+        agent.hide_key(key)
+
+    answers = Answers(hide_key, _private(folder, config))
     async with answers, anyio.create_task_group() as tasks:
+
+        def discover(config: Config) -> None:
+            if any(provider.discover for provider in config.providers.values()):
+                tasks.start_soon(answers.discover, catalogues, config, agent)
+
         agent = Agent(
             connection=Connection(peer, stdio),
             tasks=tasks,
-            load_config=lambda: configuration.load(config, os.environ),
+            load_config=lambda: catalogues.opened(configuration.load(config, os.environ)),
             environment=os.environ,
             store=Store(None if folder is None else folder / "sessions"),
             answer=answers.answer,
             attend=answers.attend,
+            discover=discover,
         )
         if hello is not None:
             agent.can = handshake.client_capabilities(hello)
@@ -112,12 +126,15 @@ async def _stop_when_closed(stdio: Stdio, scope: anyio.CancelScope) -> None:
 class Answers:
     """The way to bridge/workshop.py, which loads when it is first needed, or soon before."""
 
-    def __init__(self, private: tuple[str, ...] = ()) -> None:
+    def __init__(self, on_key: Callable[[str], None], private: tuple[str, ...] = ()) -> None:
+        self._on_key = on_key
+        """Told of each key that a program printed."""
         self._private = private
         """Files and folders that commands must not read."""
         self._opened = AsyncExitStack()
         self._opening = anyio.Lock()
         self._workshop: Any = None
+        self._discovery: Any = None
 
     async def __aenter__(self) -> "Answers":
         return self
@@ -154,12 +171,20 @@ class Answers:
             tasks.start_soon(load)
             sandbox = await run_sync(import_module, "tools.sandbox")
             layers = await sandbox.probe()
-        return module.workshop(layers, self._private)
+        return module.workshop(layers, self._private, self._on_key)
 
     async def answer(self, session: Session, editor: SessionEditor, prompt: Prompt) -> str:
         """Run one prompt to its stop reason."""
         await self.warm_up()
         return await self._workshop.answer(session, editor, prompt)
+
+    async def discover(self, catalogues: Catalogues, config: Config, agent: Agent) -> None:
+        """Ask the servers for their models."""
+        await self.warm_up()
+        if self._discovery is None:
+            module = await run_sync(import_module, "bridge.discovery")
+            self._discovery = module.Discovery(catalogues, self._workshop.models.fetch)
+        await self._discovery.run(config, agent.open_sessions)
 
 
 def _private(state: Path | None, config: str | None) -> tuple[str, ...]:

@@ -15,10 +15,10 @@ from bridge import context
 from bridge.acp.editor import SessionEditor
 from bridge.calls import Workbench
 from bridge.config import Model
-from bridge.core import updates, window
+from bridge.core import money, updates, window
 from bridge.core.content import message
 from bridge.core.effects import Effect, Finished, Say
-from bridge.core.records import Compacted
+from bridge.core.records import Compacted, Cost
 from bridge.core.response import Response
 from bridge.errors import BridgeError, Fault, Refused, TooLong, model_error
 from bridge.exchange import ModelPort, attempt, provider_of, wait_notice
@@ -55,6 +55,8 @@ class Compaction:
         self._model = model
         self._bench = bench
         self._has_failed = False
+        self._used: int | None = None
+        self._cost: Cost | None = None
         self._is_done = False
         self._least: int | None = None
 
@@ -87,7 +89,7 @@ class Compaction:
             self._has_failed = True
             self._show(number, "failed", error=str(error))
             raise
-        record = Compacted(number, summary)
+        record = Compacted(number, summary, self._used, self._cost)
         self._session.record(record)
         self._is_done, self._least = True, None
         for update in updates.compacted(record, known=self._editor.can.compaction):
@@ -149,6 +151,9 @@ class Compaction:
                 said.clear()
 
         ended = await (silence.during(attempts) if self._editor.can.notices else attempts())
+        if ended.usage is not None:
+            self._used = ended.usage.input_tokens + ended.usage.output_tokens
+            self._cost = money.cost_of(ended.usage, model.price)
         return "".join(said).strip(), ended.outcome
 
     def _summariser(self) -> Model:

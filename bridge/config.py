@@ -23,6 +23,7 @@ from bridge.complaints import Complaint, nearest, sentence, syntax, unfit, wrong
 from bridge.errors import ConfigError, LoginRequired
 from bridge.fields import (
     KEY_SOURCES,
+    Amount,
     Command,
     Count,
     CountOrNone,
@@ -32,6 +33,7 @@ from bridge.fields import (
     Folders,
     Headers,
     Omit,
+    Program,
     Rate,
     Seconds,
     SecondsOrNone,
@@ -51,6 +53,7 @@ _REMOTE_FIRST_EVENT = 300.0
 """Seconds; a local server may read a long prompt for as long as it takes."""
 
 _LONGEST_KEY = 64 * 1024
+_SOURCES = ("api_key_env", "api_key_file", "api_key_command")
 
 KINDS = (
     "openai", "azure", "openrouter", "xai", "deepseek",
@@ -93,14 +96,17 @@ class _Keyed(_Table):
     """A file that holds the key and that nobody else can read."""
 
     def key(self, environment: Mapping[str, str]) -> str | None:
-        """The key; None where there is none. ConfigError where its file or its text is wrong."""
+        """The key that can be read; None where there is none, or where a program prints it.
+
+        ConfigError where its file or its text is wrong.
+        """
         if self.api_key_file is not None:
             key, source = _read_key(self.api_key_file), f"file {self.api_key_file}"
         elif self.api_key_env is not None:
             key, source = environment.get(self.api_key_env, "").strip(), self.api_key_env
         else:
             return None
-        if not re.fullmatch(r"[\x21-\x7e]*", key):
+        if key and not is_key(key):
             raise ConfigError(f"{source} does not hold a key: it has blanks or special characters")
         return key or None
 
@@ -122,6 +128,12 @@ class Provider(_Keyed):
 
     base_url: Url
     """Where /responses is; https, or http for a local or private host."""
+    api_key_command: Command | None = None
+    """A program that prints the key, and its arguments."""
+    api_key_ttl: Seconds = 3600
+    """How long a printed key is used at most; one that names its own end is not used beyond it."""
+    api_key_timeout: Seconds = 60
+    """How long the program may take."""
     key_header: Literal["authorization", "api-key"] = "authorization"
     """The header that carries the key: as a bearer token, or bare."""
     headers: Headers = {}
@@ -136,6 +148,8 @@ class Provider(_Keyed):
     """Longest silence within an answer."""
     max_wait: Seconds = 60
     """A server that asks for a longer wait before the next try is not tried again."""
+    discover: bool = False
+    """Ask the server for its models, and offer them beside those that are configured."""
     max_retries: CountOrNone = 4
     quirks: Text | None = None
     """Which kind of server it is; unset: told by base_url, where that is possible."""
@@ -145,9 +159,8 @@ class Provider(_Keyed):
         """Whether the server runs on this machine or in a private network."""
         return is_local(urlsplit(self.base_url).hostname or "")
 
-    def endpoint(self, environment: Mapping[str, str]) -> Endpoint:
-        """How to reach the server; LoginRequired or ConfigError without a usable key."""
-        key = self.credentials(environment)
+    def endpoint(self, key: str | None) -> Endpoint:
+        """How to reach the server with this key."""
         headers = dict(self.headers)
         if key is not None:
             bearer = self.key_header == "authorization"
@@ -237,7 +250,7 @@ class Sandbox(_Table):
 class Server(_Keyed):
     """An MCP server: a program that is started, or a URL; its key goes out as a bearer token."""
 
-    command: Command | None = None
+    command: Program | None = None
     """A program in PATH, or a file."""
     args: Words = ()
     env: dict[Variable, str] = {}
@@ -270,7 +283,11 @@ class Config(_Table):
     max_turn_requests: Count = 200
     """Model requests in one prompt's turn."""
     goal_rounds: CountOrNone = 20
-    """CountOrNone of work on one goal in one prompt's turn."""
+    """Rounds of work on one goal in one prompt's turn."""
+    max_cost: Amount | None = None
+    """What a session may cost before you are asked, where costs are known; unset: any amount."""
+    max_tokens_total: Count | None = None
+    """Tokens in and out that a session may take before you are asked; unset: any number."""
     providers: Annotated[dict[str, Provider], Field(min_length=1)]
     models: Annotated[dict[str, Model], Field(min_length=1)]
     sandbox: Sandbox = Sandbox()
@@ -299,6 +316,11 @@ class Config(_Table):
         """The environment variables that hold keys."""
         names = (keyed.api_key_env for keyed in self._keyed)
         return tuple(dict.fromkeys(name for name in names if name is not None))
+
+
+def is_key(text: str) -> bool:
+    """Whether this can be a key: something, and nothing that a header cannot carry."""
+    return re.fullmatch(r"[\x21-\x7e]+", text) is not None
 
 
 def _read_key(file: str) -> str:
@@ -447,9 +469,10 @@ def _contradictions(config: Config) -> Iterator[Complaint]:
     """What is wrong between settings that are right by themselves."""
     for kind, tables in (("providers", config.providers), ("mcp", config.mcp)):
         for name, keyed in tables.items():
-            if keyed.api_key_env is not None and keyed.api_key_file is not None:
-                what = "and api_key_env name two sources of one key; keep one of them"
-                yield Complaint((kind, name, "api_key_file"), what)
+            sources = [source for source in _SOURCES if getattr(keyed, source, None) is not None]
+            if len(sources) > 1:
+                what = f"and {sources[0]} name two sources of one key; keep one of them"
+                yield Complaint((kind, name, sources[1]), what)
     for name, provider in config.providers.items():
         if provider.quirks is not None and provider.quirks not in KINDS:
             what = f"must be the name of a kind of server; {nearest(provider.quirks, KINDS)}"

@@ -13,7 +13,7 @@ from urllib.parse import SplitResult, urlsplit
 
 from pydantic import AfterValidator, Field, JsonValue, ValidationInfo
 
-KEY_SOURCES = 'api_key_env = "VARIABLE" or api_key_file = "PATH"'
+KEY_SOURCES = 'api_key_env = "VARIABLE", api_key_file = "PATH" or api_key_command = ["PROGRAM", …]'
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
@@ -126,7 +126,19 @@ def _absolute(value: str, info: ValidationInfo) -> str:
         raise ValueError("begins with ~, but there is no home directory") from None
 
 
-def _command(value: str, info: ValidationInfo) -> str:
+def _command(value: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
+    """An argv; a program that is given by a path is found from the folder of the configuration."""
+    program, *arguments = value
+    if not program:
+        raise ValueError("must begin with the name of a program")
+    if "\0" in "".join(value):
+        raise ValueError("must not hold the character NUL")
+    if "/" in program:
+        program = _absolute(program, info)
+    return program, *arguments
+
+
+def _program(value: str, info: ValidationInfo) -> str:
     """A program: a name is looked for in PATH, anything with a slash is a file."""
     return _absolute(value, info) if "/" in value else value
 
@@ -146,6 +158,8 @@ Count: TypeAlias = Annotated[int, Field(gt=0)]
 CountOrNone: TypeAlias = Annotated[int, Field(ge=0)]
 """Zero: not at all."""
 Seconds: TypeAlias = Annotated[float, Field(gt=0)]
+Amount: TypeAlias = Annotated[float, Field(gt=0)]
+"""Money."""
 Rate: TypeAlias = Annotated[float, Field(ge=0)]
 """Money for a million tokens."""
 Currency: TypeAlias = Annotated[str, AfterValidator(_currency)]
@@ -153,12 +167,16 @@ Currency: TypeAlias = Annotated[str, AfterValidator(_currency)]
 SecondsOrNone: TypeAlias = Annotated[float, Field(ge=0)]
 Url: TypeAlias = Annotated[str, AfterValidator(_url)]
 ServerUrl: TypeAlias = Annotated[str, AfterValidator(_server_url)]
-Command: TypeAlias = Annotated[Text, AfterValidator(_command)]
+Program: TypeAlias = Annotated[Text, AfterValidator(_program)]
 Words: TypeAlias = Annotated[tuple[str, ...], Field(strict=False)]
 Variable: TypeAlias = Annotated[str, AfterValidator(_variable)]
 Variables: TypeAlias = Annotated[tuple[Variable, ...], Field(strict=False)]
 Headers: TypeAlias = Annotated[dict[str, str], AfterValidator(_headers)]
 ExtraBody: TypeAlias = Annotated[dict[str, JsonValue], AfterValidator(_extra_body)]
+Command: TypeAlias = Annotated[
+    tuple[str, ...], Field(strict=False, min_length=1), AfterValidator(_command)
+]
+"""A program and its arguments; no shell reads them."""
 Omit: TypeAlias = Annotated[Texts, AfterValidator(_omit)]
 File: TypeAlias = Annotated[Text, AfterValidator(_absolute)]
 Folders: TypeAlias = Annotated[tuple[File, ...], Field(strict=False)]

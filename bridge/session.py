@@ -20,6 +20,7 @@ from anyio.to_thread import run_sync
 from bridge.acp.schema import McpServer
 from bridge.config import Config, Model
 from bridge.core import money
+from bridge.core.caching import Caching
 from bridge.core.changes import Changes
 from bridge.core.goal import NO_GOAL
 from bridge.core.history import Dialect, History
@@ -29,6 +30,7 @@ from bridge.core.records import (
     Changing,
     Compacted,
     Cost,
+    Extended,
     GoalChanged,
     Hosted,
     Item,
@@ -152,6 +154,11 @@ class Session:
         """The editor's MCP servers, as it sent them."""
         self.remote: Remote = NoServers()
         self.journal = journal
+        self.tokens = 0
+        """All that answers took so far, as the servers counted."""
+        self.extended = Extended(0)
+        """The last time that the person allowed more of them."""
+        self.caching = Caching()
         self._refused: dict[str, set[str]] = {}
         """Parameters that a model's server has refused, by the model's maker."""
         self._prompts_made = 0
@@ -166,6 +173,11 @@ class Session:
     def cost(self) -> Cost | None:
         """What all answers so far cost, as far as that is known."""
         return money.total(self._costs)
+
+    @property
+    def spent(self) -> float:
+        """The same as one number: amounts of different currencies are not told apart."""
+        return sum(cost.amount for cost in self._costs if cost is not None)
 
     @property
     def model(self) -> Model:
@@ -316,15 +328,20 @@ class Session:
         match record:
             case Prompted(prompt=number):
                 self._prompts_made = max(self._prompts_made, number)
-            case Responded(response=number, seen=seen, cost=cost):
+            case Responded(response=number, seen=seen, used=used, cost=cost):
                 self._responses_made = max(self._responses_made, number)
+                self.tokens += used or 0
                 self._count(one for one in seen if isinstance(one, Announced))
                 self._count(one.call for one in seen if isinstance(one, Hosted))
                 self._costs.append(cost)
             case Told():
                 self._told = max(self._told, int(record.message.removeprefix("n")))
-            case Compacted(compaction=number):
+            case Compacted(compaction=number, used=used, cost=cost):
                 self._compactions_made = max(self._compactions_made, number)
+                self.tokens += used or 0
+                self._costs.append(cost)
+            case Extended():
+                self.extended = record
             case Titled(title=title):
                 self.title = title
             case Learned(source=source):

@@ -12,10 +12,11 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import Literal
+from urllib.parse import urlsplit
 
 import anyio
 
-from bridge import commands, context, knowledge
+from bridge import commands, context, knowledge, spending
 from bridge.acp.editor import SessionEditor
 from bridge.answer import Answer
 from bridge.calls import Calls, Workbench
@@ -24,7 +25,7 @@ from bridge.config import Provider
 from bridge.core import goal as goals
 from bridge.core import updates
 from bridge.core.content import pictures, plain_text, user_content
-from bridge.core.effects import Effect, Failed, Finished
+from bridge.core.effects import Effect, Failed, Finished, Usage
 from bridge.core.records import Forgotten, Noted, Prompted, Titled, Told
 from bridge.core.repeats import Repeats
 from bridge.core.response import Response
@@ -84,6 +85,8 @@ class Turn:
             self._entitle(text)
             return await self._work(budget)
         if reply.compact is not None:
+            if not await self._may_spend():
+                return "max_turn_requests"
             await Compaction(session, self.editor, self.model, self.bench).run(reply.compact)
             return "end_turn"
         text = reply.text
@@ -118,7 +121,7 @@ class Turn:
         """Requests and tool calls until the model has no more to call."""
         compaction = Compaction(self.session, self.editor, self.model, self.bench)
         repeats = Repeats()
-        while budget.take():
+        while budget.take() and await self._may_spend():
             self._learn()
             await self.session.remote.join()
             self._note_switch()
@@ -141,6 +144,13 @@ class Turn:
             if reminder is not None:
                 self.session.record(Noted(reminder))
         return "max_turn_requests"
+
+    async def _may_spend(self) -> bool:
+        """Whether one more request may be paid for; says so where it may not."""
+        refusal = await spending.refusal(self.session, self.editor)
+        if refusal is not None:
+            self._tell(refusal)
+        return refusal is None
 
     async def _answer(self, compaction: Compaction) -> tuple[Answer, Finished]:
         """One request and its streamed answer, shown and recorded."""
@@ -275,9 +285,19 @@ class Turn:
 
     def _show_usage(self, finished: Finished) -> None:
         window, usage = self.session.model.context_window, finished.usage
-        if window is not None and usage is not None:
+        if usage is None:
+            return
+        self._watch_cache(usage)
+        if window is not None:
             used = usage.input_tokens + usage.output_tokens
             self.editor.update(updates.usage(used, window, self.session.cost))
+
+    def _watch_cache(self, usage: Usage) -> None:
+        host = urlsplit(self._provider.base_url).hostname or ""
+        maker = self.session.dialect.maker
+        text = self.session.caching.feed(usage, maker, host, anyio.current_time())
+        if text is not None:
+            self.editor.notice("warning", text)
 
     def _entitle(self, text: str) -> None:
         """Give the session its title, from the first prompt that goes to the model."""

@@ -6,7 +6,7 @@ HTTP client and the tools take as long to load as everything before.
 
 import os
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from importlib import import_module
 
@@ -17,7 +17,9 @@ from bridge.acp.editor import SessionEditor
 from bridge.calls import Workbench
 from bridge.config import Provider, default_file
 from bridge.core import policy
-from bridge.errors import Fault
+from bridge.core.wire import Json
+from bridge.errors import Fault, Refused
+from bridge.keys import Keys
 from bridge.responses.events import Event
 from bridge.responses.faults import Broken
 from bridge.responses.transport import Transport
@@ -38,10 +40,10 @@ from tools.table import TOOLS
 
 @frozen
 class Models:
-    """The models' servers, with the keys that the environment and the configuration give."""
+    """The models' servers, with their keys."""
 
     transport: Transport
-    environment: Mapping[str, str]
+    keys: Keys
 
     @asynccontextmanager
     async def stream(
@@ -51,10 +53,31 @@ class Models:
         on_wait: Callable[[Fault, int, int, float], None],
         after: Broken | None = None,
     ) -> AsyncGenerator[AsyncIterator[list[Event]]]:
-        """Send one request; gives its events in batches, as they arrive."""
-        endpoint = provider.endpoint(self.environment)
-        async with self.transport.stream(endpoint, body, on_wait, after) as batches:
+        """Send one request; gives its events in batches, as they arrive.
+
+        It is sent once more where the server refused a key that has changed meanwhile.
+        """
+
+        def asked(key: str | None) -> AbstractAsyncContextManager[AsyncIterator[list[Event]]]:
+            return self.transport.stream(provider.endpoint(key), body, on_wait, after)
+
+        key = await self.keys.key(provider)
+        async with AsyncExitStack() as stack:
+            try:
+                batches = await stack.enter_async_context(asked(key))
+            except Refused as error:
+                other = (
+                    await self.keys.instead(provider, key) if error.fault.status == 401 else None
+                )
+                if other is None:
+                    raise
+                batches = await stack.enter_async_context(asked(other))
             yield batches
+
+    async def fetch(self, provider: Provider, url: str, body: Json) -> Json:
+        """The JSON at a URL of the provider's server."""
+        endpoint = provider.endpoint(await self.keys.key(provider))
+        return await self.transport.fetch(endpoint, url, body)
 
 
 @frozen
@@ -93,6 +116,7 @@ class Workshop:
 class SessionShell:
     """The shell of one session: without our secrets, inside what its mode and preset allow."""
 
+    keys: Keys
     session: Session
     layers: Layers
     private: tuple[str, ...] = ()
@@ -126,7 +150,7 @@ class SessionShell:
         config, scratch = session.config, session.scratch
         environment = child_environment(
             os.environ,
-            (*config.secrets(os.environ), *self.session.remote.secrets),
+            (*self.keys.secrets(config), *session.remote.secrets),
             config.key_variables(),
             scratch,
         )
@@ -146,24 +170,27 @@ class SessionShell:
 
 
 @asynccontextmanager
-async def workshop(layers: Layers, private: tuple[str, ...]) -> AsyncGenerator[Workshop]:
+async def workshop(
+    layers: Layers, private: tuple[str, ...], on_key: Callable[[str], None]
+) -> AsyncGenerator[Workshop]:
     """The workshop of this process, until the context ends.
 
-    layers is what can confine commands here, private what they must not read.
+    layers is what can confine commands here, private what they must not read; on_key is told of
+    each key that a program printed.
     """
     hide_memory()
     adopt_orphans()
-    files = LocalFiles()
+    files, keys = LocalFiles(), Keys(os.environ, on_key)
 
     def shell(session: Session) -> SessionShell:
-        return SessionShell(session, layers, private)
+        return SessionShell(keys, session, layers, private)
 
     file = default_file(os.environ)
     folder = None if file is None else str(file.parent)
     plain = Workbench(TOOLS, files, shell, folder)
     confined = Workbench({**TOOLS, SHELL.name: CONFINED_SHELL}, files, shell, folder)
     async with Transport() as transport:
-        models = Models(transport, os.environ)
+        models = Models(transport, keys)
         confining = None if layers.hold.strength == "none" else confined
         yield Workshop(models, plain, load_client, confining)
 

@@ -19,6 +19,7 @@ from bridge.acp.methods import Agent, take
 from bridge.acp.peer import Peer
 from bridge.calls import Workbench
 from bridge.config import load
+from bridge.keys import Keys
 from bridge.responses.transport import Transport
 from bridge.store import Store
 from bridge.workshop import Models, SessionShell, Workshop, load_client
@@ -119,8 +120,9 @@ async def stage(
         Transport(None if wired else model.inner) as transport,
         anyio.create_task_group() as tasks,
     ):
-        bench = Workbench(TOOLS, LocalFiles(), lambda session: SessionShell(session, Layers()))
-        workshop = Workshop(Models(transport, os.environ), bench, load_client)
+        keys = Keys(os.environ, lambda _: None)
+        bench = Workbench(TOOLS, LocalFiles(), lambda one: SessionShell(keys, one, Layers()))
+        workshop = Workshop(Models(transport, keys), bench, load_client)
         agent = Agent(
             connection=Connection(peer, cast("Any", _Stdout(written.send_nowait))),
             tasks=tasks,
@@ -129,6 +131,7 @@ async def stage(
             store=Store(folder / "state"),
             answer=workshop.answer,
             attend=workshop.attend,
+            discover=lambda _: None,
         )
         editor = Editor(cast("Any", _Stdin(agent, peer)), cast("Any", to_editor))
         tasks.start_soon(editor.listen)

@@ -3,7 +3,7 @@
 import json
 import os
 import signal
-from collections.abc import AsyncGenerator, Generator
+from collections.abc import AsyncGenerator, Callable, Generator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +11,9 @@ from typing import Any
 
 import anyio
 import pytest
+from anyio.abc import SocketAttribute, SocketStream
 from anyio.lowlevel import checkpoint
+from anyio.streams.buffered import BufferedByteReceiveStream
 
 from bridge import app, workshop
 from bridge.acp.stdio import Stdio
@@ -39,6 +41,10 @@ class Line:
         await checkpoint()
 
     async def answer(self, request: int) -> dict[str, Any]:
+        return await self.message(lambda one: one.get("id") == request and "method" not in one)
+
+    async def message(self, wanted: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
+        """Wait for the next message that is wanted; what comes before it is only checked."""
         with anyio.fail_after(20):
             while True:
                 while b"\n" not in self.received:
@@ -46,7 +52,7 @@ class Line:
                     self.received += os.read(self.from_agent, 1 << 20)
                 line, _, self.received = self.received.partition(b"\n")
                 message = self.laws.take(line + b"\n")
-                if message.get("id") == request and "method" not in message:
+                if wanted(message):
                     return message
 
 
@@ -128,3 +134,53 @@ async def test_a_signal_ends_it_like_the_end_of_input(config: str) -> None:
 def test_state_lives_where_the_user_has_a_place_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", "/var/tmp/state")
     assert state_folder() == Path("/var/tmp/state/responses-acp")
+
+
+PRINTED = "sk-printed-0123456789"
+
+
+async def list_models(stream: SocketStream) -> None:
+    """A server that lists two models to who has the key, and nothing else."""
+    async with stream:
+        head = (await BufferedByteReceiveStream(stream).receive_until(b"\r\n\r\n", 9999)).decode()
+        allowed = head.startswith("GET /v1/models ") and f"Bearer {PRINTED}" in head
+        body = dump({"data": [{"id": "m"}, {"id": "n"}]})
+        first = "HTTP/1.1 200 OK" if allowed else "HTTP/1.1 404 Not Found"
+        await stream.send(f"{first}\r\ncontent-length: {len(body)}\r\n\r\n".encode() + body)
+
+
+@pytest.mark.anyio
+async def test_the_models_of_a_server_are_offered_when_it_has_told_them(tmp_path: Path) -> None:
+    file = tmp_path / "config.toml"
+    async with (
+        await anyio.create_tcp_listener(local_host="127.0.0.1") as listener,
+        anyio.create_task_group() as tasks,
+    ):
+        tasks.start_soon(listener.serve, list_models)
+        port = listener.extra(SocketAttribute.local_port)
+        file.write_text(
+            f'[providers.p]\nbase_url = "http://127.0.0.1:{port}/v1"\ndiscover = true\n'
+            f'api_key_command = ["echo", "{PRINTED}"]\n[models.m]\nprovider = "p"\n',
+            encoding="utf-8",
+        )
+        async with running(str(file)) as line:
+            await line.send({"id": 1, "method": "session/new", "params": {"cwd": str(tmp_path)}})
+            opened = await line.answer(1)
+            session = opened["result"]["sessionId"]
+            assert b"p/n" not in dump(opened)
+            offered = await line.message(lambda one: b'"config_option_update"' in dump(one))
+            assert b"p/n" in dump(offered)
+            await line.send({"id": 2, "method": "session/new", "params": {"cwd": str(tmp_path)}})
+            assert b"p/n" in dump(await line.answer(2))
+            await line.send(prompt(session, f"Say {PRINTED}."))
+            assert (await line.answer(3))["error"]["code"] == -32603  # it only lists models
+        tasks.cancel_scope.cancel()
+    (stored,) = (tmp_path / "home").rglob("*.jsonl")
+    assert b"Say [" in stored.read_bytes()
+    assert PRINTED.encode() not in stored.read_bytes()
+
+
+def prompt(session: str, text: str) -> dict[str, Any]:
+    """The third request: a prompt of one text."""
+    blocks = [{"type": "text", "text": text}]
+    return {"id": 3, "method": "session/prompt", "params": {"sessionId": session, "prompt": blocks}}

@@ -23,7 +23,7 @@ from bridge.config import (
     load,
 )
 from bridge.errors import ConfigError, LoginRequired
-from bridge.fields import is_local
+from bridge.fields import KEY_SOURCES, is_local
 
 EXAMPLE = Path(__file__).parent.parent / "config.example.toml"
 README = EXAMPLE.with_name("README.md")
@@ -65,7 +65,7 @@ def test_a_short_file_gets_every_default(tmp_path: Path) -> None:
     assert (model.replay, model.replay_reasoning) == ("portable", None)
     assert (model.strict, model.parallel_tool_calls, model.images) == (None, None, False)
     assert (model.omit, model.price, found.providers["p"].quirks) == ((), None, None)
-    assert found.providers["p"].endpoint({}) == Endpoint(
+    assert found.providers["p"].endpoint(None) == Endpoint(
         base_url="https://p.example/v1",
         is_local=False,
         headers={},
@@ -97,6 +97,16 @@ def test_files_are_found_from_the_folder_of_the_file(tmp_path: Path) -> None:
     found = config(tmp_path, text)
     assert found.providers["p"].ca_file == str(tmp_path / "ca.pem")
     assert found.models["m"].system_prompt == "Be brief."
+
+
+def test_a_program_is_found_from_the_folder_of_the_file_where_it_is_a_path(tmp_path: Path) -> None:
+    def found(program: str) -> tuple[str, ...] | None:
+        text = f'{PROVIDER}api_key_command = ["{program}", "./x", ""]\n{MODEL}'
+        return config(tmp_path, text).providers["p"].api_key_command
+
+    assert found("pass") == ("pass", "./x", "")
+    assert found("bin/key") == (str(tmp_path / "bin/key"), "./x", "")
+    assert found("/bin/key") == ("/bin/key", "./x", "")
 
 
 def test_a_home_path_is_expanded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -138,7 +148,7 @@ TWO = PROVIDER + MODEL
         (
             PROVIDER + f'api_key = "{SECRET}"\n' + MODEL,
             ":3: providers.p.api_key is not known; a key does not belong into this file, say where "
-            'it is: api_key_env = "VARIABLE" or api_key_file = "PATH"',
+            f"it is: {KEY_SOURCES}",
         ),
         (
             PROVIDER + f'api_key_env = "{SECRET}"\n' + MODEL,
@@ -147,8 +157,7 @@ TWO = PROVIDER + MODEL
         ),
         (
             PROVIDER + f'headers = {{ Authorization = "Bearer {SECRET}" }}\n' + MODEL,
-            ':3: providers.p.headers must not hold a key; use api_key_env = "VARIABLE" or '
-            'api_key_file = "PATH", and key_header',
+            f":3: providers.p.headers must not hold a key; use {KEY_SOURCES}, and key_header",
         ),
         (
             PROVIDER + f'headers = {{ X-A = "{SECRET}\\n" }}\n' + MODEL,
@@ -160,7 +169,20 @@ TWO = PROVIDER + MODEL
             ":4: providers.p.api_key_file and api_key_env name two sources of one key; keep one of "
             "them",
         ),
+        (
+            PROVIDER + 'api_key_command = ["a"]\napi_key_env = "A"\n' + MODEL,
+            ":3: providers.p.api_key_command and api_key_env name two sources of one key; keep one "
+            "of them",
+        ),
         # values
+        (PROVIDER + "api_key_command = 'az token'\n" + MODEL, ":3: providers.p.api_key_command "
+         "must be a list"),
+        (PROVIDER + "api_key_command = []\n" + MODEL, ":3: providers.p.api_key_command must not "
+         "be empty"),
+        (PROVIDER + "api_key_command = ['']\n" + MODEL, ":3: providers.p.api_key_command must "
+         "begin with the name of a program"),
+        (PROVIDER + 'api_key_command = ["a", "\\u0000"]\n' + MODEL, ":3: providers.p."
+         "api_key_command must not hold the character NUL"),
         (TWO + f"context_window = '{SECRET}'\n", ":5: models.m.context_window must be a whole "
          "number"),
         (TWO + "context_window = 1.5\n", ":5: models.m.context_window must be a whole number"),
@@ -353,10 +375,10 @@ def test_a_url_is_refused(url: str, expected: str, tmp_path: Path) -> None:
 
 
 def test_only_local_hosts_may_be_silent_for_any_time() -> None:
-    local = provider(base_url="http://127.0.0.1:8080/v1").endpoint({})
+    local = provider(base_url="http://127.0.0.1:8080/v1").endpoint(None)
     assert (local.is_local, local.first_event_timeout) == (True, None)
     patient = provider(base_url="http://127.0.0.1:8080/v1", first_event_timeout=9)
-    assert patient.endpoint({}).first_event_timeout == 9
+    assert patient.endpoint(None).first_event_timeout == 9
     assert not is_local("h.example")
 
 
@@ -372,7 +394,7 @@ def test_only_local_hosts_may_be_silent_for_any_time() -> None:
 )
 def test_the_key_travels_in_its_header(key_header: str, expected: dict[str, str]) -> None:
     given = provider(api_key_env="K", key_header=key_header, headers={"X-A": "b"})
-    endpoint = given.endpoint({"K": f"{SECRET}\n"})
+    endpoint = given.endpoint(SECRET)
     assert endpoint.headers == expected
     assert SECRET not in repr(endpoint)
 
@@ -382,11 +404,12 @@ def test_a_missing_key_is_a_missing_login(environment: dict[str, str]) -> None:
     given = provider(api_key_env="K")
     assert given.key(environment) is None
     with pytest.raises(LoginRequired, match=r"no API key: set K in the environment"):
-        given.endpoint(environment)
+        given.credentials(environment)
 
 
 def test_a_provider_without_a_source_needs_no_key() -> None:
     assert provider().credentials({}) is None
+    assert provider(api_key_command=["a"]).credentials({}) is None
 
 
 @pytest.mark.parametrize("value", [f"{SECRET} x", f"{SECRET}\u00e9", f"{SECRET}\x00"])
@@ -574,7 +597,7 @@ def test_defaults_shown_by_the_example_are_the_defaults() -> None:
     tables = (Config, Provider, Model, Sandbox, Server)
     fields = {name: field for table in tables for name, field in table.model_fields.items()}
     shown = re.findall(r"^(\w+) = (\S+) +# default", text, re.MULTILINE)
-    assert len(shown) == 14
+    assert len(shown) == 16
     for name, value in shown:
         assert str(fields[name].default).lower() == value.strip('"'), name
 

@@ -10,6 +10,9 @@ from bridge.core.history import INTERRUPTED
 from bridge.core.policy import Grant
 from bridge.core.records import (
     Announced,
+    Compacted,
+    Cost,
+    Extended,
     GoalChanged,
     Item,
     Opened,
@@ -143,3 +146,13 @@ async def test_cancel_reaches_the_running_prompt_and_all_that_wait(tmp_path: Pat
         with prompt.scope:
             await anyio.sleep_forever()
         assert prompt.scope.cancelled_caught
+
+
+def test_what_was_spent_and_allowed_is_known_after_a_load(tmp_path: Path) -> None:
+    loaded = session(tmp_path)
+    dollar, euro = Cost(1.0, "USD"), Cost(0.5, "EUR")
+    spent = [Responded(1, "p/m", (), (), 100, dollar), Responded(2, "p/m", (), ())]
+    allowed = Extended(100, 1.0)
+    compacted = [Compacted(1, "So far.", 50, euro), Compacted(2, "So far.")]
+    list(loaded.restored([*spent, allowed, *compacted]))
+    assert (loaded.tokens, loaded.spent, loaded.extended) == (150, 1.5, allowed)

@@ -127,7 +127,7 @@ def test_a_torn_or_damaged_line_costs_only_itself(
     again.journal.append(Noted("next"))
     again.journal.close()
     if left is not None:
-        assert file.read_bytes() == whole + left + b'{"type":"noted","text":"next"}\n'
+        assert file.read_bytes() == whole + left + encode(Noted("next"))
     assert list(store.read("s1"))[2:] == [*kept, Noted("next")]
 
 

@@ -108,7 +108,7 @@ class FakeModel:
             if after.attempt > self.retries or not after.fault.retryable:
                 raise model_error(after.fault)
             on_wait(after.fault, after.attempt, self.retries, 1.0)
-        provider.endpoint({})
+        provider.credentials({})
         sent = json.loads(dump(body))
         self.conversations.check(sent)
         self.say({"who": "ask", "body": sent})
@@ -230,6 +230,7 @@ class Player:
             store=self.store,
             answer=workshop.answer,
             attend=workshop.attend,
+            discover=lambda _: None,
         )
 
     @property

@@ -52,9 +52,13 @@ class Agent:
 
     The truth value says whether it may begin with heavy work at once.
     """
+    discover: Callable[[Config], None]
+    """Called with a new session: the servers may be asked for their models."""
     can: Capabilities = field(default_factory=Capabilities)
     sessions: dict[str, Session] = field(default_factory=dict[str, Session])
     prompts: dict[RequestId, Prompt] = field(default_factory=dict[RequestId, Prompt])
+    printed_keys: set[str] = field(default_factory=set[str])
+    """What programs printed that the configuration names for it."""
 
     def session(self, session: str) -> Session:
         """An open session; EditorError for an id that is none."""
@@ -74,8 +78,18 @@ class Agent:
             for server in session.servers
             for pair in (*getattr(server, "env", ()), *getattr(server, "headers", ()))
         )
-        values = (*session.config.secrets(self.environment), *(pair.value for pair in pairs))
-        session.journal.hide(secrets.loaded(values))
+        known = (*session.config.secrets(self.environment), *self.printed_keys)
+        session.journal.hide(secrets.loaded((*known, *(pair.value for pair in pairs))))
+
+    def hide_key(self, key: str) -> None:
+        """Keep a key that was printed just now out of every session's file."""
+        self.printed_keys.add(key)
+        for session in self.sessions.values():
+            self.hide_secrets(session)
+
+    def open_sessions(self) -> list[tuple[Session, SessionEditor]]:
+        """Every session, with the editor as it sees it."""
+        return [(session, self.editor(session)) for session in self.sessions.values()]
 
     def close(self) -> None:
         """Close every session: the end of input came."""

@@ -60,6 +60,7 @@ def load(agent: Agent, params: schema.LoadSessionParams) -> Answered:
             editor = agent.editor(session)
             editor.update(updates.usage(used[-1], session.model.context_window, session.cost))
         agent.tasks.start_soon(_attend, agent, session)
+        agent.discover(session.config)
 
     return Answered(_state(session), after)
 
@@ -146,6 +147,7 @@ def _greet(agent: Agent, session: Session) -> None:
     if session.id in agent.sessions:
         agent.editor(session).update(updates.commands(commands.menu()))
         agent.tasks.start_soon(_attend, agent, session)
+    agent.discover(session.config)
 
 
 async def _attend(agent: Agent, session: Session) -> None:

@@ -184,6 +184,18 @@ class Compacted:
 
     compaction: int
     summary: str
+    used: int | None = None
+    """Tokens that it took, as the server counted."""
+    cost: Cost | None = None
+
+
+@frozen
+class Extended:
+    """The person lets the session go on beyond what the configuration allows it to spend."""
+
+    tokens: int
+    """What it had spent by then: as much again may follow."""
+    cost: float = 0.0
 
 
 @frozen
@@ -251,6 +263,7 @@ Record: TypeAlias = (
     | Told
     | Forgotten
     | Compacted
+    | Extended
     | LeftOut
     | Unreadable
     | Switched
@@ -272,6 +285,7 @@ RECORDS: dict[str, type[Record]] = {
     "told": Told,
     "forgotten": Forgotten,
     "compacted": Compacted,
+    "extended": Extended,
     "left_out": LeftOut,
     "unreadable": Unreadable,
     "switched": Switched,

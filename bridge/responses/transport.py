@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import cast
 from urllib.parse import urlsplit
+from urllib.request import proxy_bypass
 
 import anyio
 import httpx
@@ -22,8 +23,16 @@ from anyio.abc import TaskGroup, TaskStatus
 from httpx_sse import EventSource
 
 from bridge.beside import beside
-from bridge.core.wire import dump
-from bridge.errors import ConfigError, Fault, ModelError, Unreachable, model_error
+from bridge.core.wire import Json, dump, load
+from bridge.errors import (
+    BadStream,
+    BridgeError,
+    ConfigError,
+    Fault,
+    ModelError,
+    Unreachable,
+    model_error,
+)
 from bridge.responses import faults
 from bridge.responses.answer import Answer, Endpoint, OnWait, begun
 from bridge.responses.events import Event
@@ -35,6 +44,9 @@ _HAND_OVER_SECONDS = 60.0
 """For sending the request and for a free place in the pool."""
 _READ_AHEAD = 1024 * 1024
 """Bytes of an answer that may wait to be taken."""
+_FETCH_SECONDS = 10.0
+"""For each step of a short answer."""
+_OK, _PROXY_WANTS_PASSWORD = 200, 407
 _PROXIES = ("HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY")
 _REASONS: dict[type[httpx.HTTPError], str] = {
     httpx.ConnectError: "nobody answers there",
@@ -106,6 +118,28 @@ class Transport:
                 yield answer
             finally:
                 await answer.close()
+
+    async def fetch(self, endpoint: Endpoint, url: str, body: Json = None) -> Json:
+        """The JSON at a URL of the server: asked for, or sent this body; raises BridgeError."""
+        async with self._client(endpoint) as client:
+            try:
+                answer = await client.request(
+                    "GET" if body is None else "POST",
+                    url,
+                    params=dict(endpoint.query) or None,
+                    headers=dict(endpoint.headers),
+                    json=body,
+                    timeout=httpx.Timeout(_FETCH_SECONDS, connect=endpoint.connect_timeout),
+                )
+            except (httpx.HTTPError, httpx.InvalidURL) as error:
+                raise _failed(endpoint, error) from None
+        if answer.status_code != _OK:
+            fault = faults.of_response(answer.status_code, answer.headers, b"", 0.0)
+            raise model_error(fault)
+        try:
+            return load(answer.content)
+        except ValueError:
+            raise BadStream(faults.not_a_stream("no JSON")) from None
 
     async def _again(
         self,
@@ -189,7 +223,10 @@ class _Reply:
             )
             reply = _Reply(await client.send(request, stream=True))
         except (httpx.HTTPError, httpx.InvalidURL) as error:
-            raise Unreachable(_lost(endpoint, error)) from None
+            raise _failed(endpoint, error) from None
+        if reply.status == _PROXY_WANTS_PASSWORD:
+            await reply._response.aclose()
+            raise _locked_proxy(endpoint)
         await tasks.start(reply._hear)
         return reply
 
@@ -268,6 +305,12 @@ def _is_here(host: str) -> bool:
     return host in ("localhost", "::1") or host.startswith("127.")
 
 
+def _failed(endpoint: Endpoint, error: httpx.HTTPError | httpx.InvalidURL) -> BridgeError:
+    if isinstance(error, httpx.ProxyError) and str(_PROXY_WANTS_PASSWORD) in str(error):
+        return _locked_proxy(endpoint)
+    return Unreachable(_lost(endpoint, error))
+
+
 def _lost(endpoint: Endpoint, error: httpx.HTTPError | httpx.InvalidURL) -> Fault:
     """The fault of a request that got no answer. What httpx says may hold headers: not shown."""
     host = _host(endpoint)
@@ -276,7 +319,30 @@ def _lost(endpoint: Endpoint, error: httpx.HTTPError | httpx.InvalidURL) -> Faul
     if "CERTIFICATE_VERIFY_FAILED" in str(error):
         return faults.untrusted(host)
     known = (reason for kind, reason in _REASONS.items() if isinstance(error, kind))
-    return faults.unreachable(host, next(known, type(error).__name__))
+    reason = next(known, type(error).__name__)
+    proxy = _proxy_variable(endpoint)
+    return faults.unreachable(host, reason if proxy is None else f"{reason}, by way of {proxy}")
+
+
+def _proxy_variable(endpoint: Endpoint) -> str | None:
+    """The variable that names the proxy to this server; None where there is none in between."""
+    parts = urlsplit(endpoint.base_url)
+    host = parts.hostname or ""
+    if _is_here(host) or proxy_bypass(host):
+        return None
+    names = (f"{parts.scheme.upper()}_PROXY", "ALL_PROXY")
+    return next((name for name in names if _variable(name)), None)
+
+
+def _locked_proxy(endpoint: Endpoint) -> ConfigError:
+    return ConfigError(
+        f"The proxy of {_proxy_variable(endpoint) or 'this system'} wants a user and a password "
+        "(HTTP 407): write them into its URL, as http://USER:PASSWORD@HOST:PORT"
+    )
+
+
+def _variable(name: str) -> str:
+    return os.environ.get(name) or os.environ.get(name.lower(), "")
 
 
 def _new_client(
@@ -319,7 +385,7 @@ def _tls(ca_file: str | None) -> ssl.SSLContext:
 
 def _unusable_proxy(error: Exception) -> str:
     """Which variable made the client impossible to build."""
-    found = {name: os.environ.get(name) or os.environ.get(name.lower(), "") for name in _PROXIES}
+    found = {name: _variable(name) for name in _PROXIES}
     if isinstance(error, ImportError):
         name = next((name for name, url in found.items() if url.startswith("socks")), "ALL_PROXY")
         return (

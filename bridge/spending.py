@@ -1,0 +1,71 @@
+"""Asks the person before a session spends more than the configuration allows.
+
+It must not know what is asked of the model, nor who asks.
+
+Rule 1: what was spent is a sum over the records, so that it is the same after a load.
+Rule 2: only a clear yes lets a session go on, and then for as much again.
+"""
+
+from collections.abc import Iterator
+
+from bridge.acp.editor import SessionEditor
+from bridge.answer import ending
+from bridge.core import updates
+from bridge.core.records import Announced, Extended, Responded, Returned
+from bridge.session import Session
+from tools.base import Card
+
+_GO_ON, _STOP = "Go on", "Stop here"
+_STOPPED = (
+    "Stopped before the next request: {spent}. Send a prompt to be asked again, raise {setting} in "
+    "the configuration, or start a new session."
+)
+
+
+async def refusal(session: Session, editor: SessionEditor) -> str | None:
+    """Why no further request may be made; None: it may, perhaps since the person says so."""
+    setting, spent = next(_reached(session), (None, ""))
+    if setting is None:
+        return None
+    if await _may_go_on(session, editor, spent):
+        session.record(Extended(session.tokens, session.spent))
+        return None
+    return _STOPPED.format(spent=spent, setting=setting)
+
+
+def _reached(session: Session) -> Iterator[tuple[str, str]]:
+    """The settings that allow no more, and how much was spent."""
+    most, cost = session.config.max_cost, session.cost
+    if cost is not None and most is not None and _since(session) >= most:
+        amount = f"{session.spent:.2f} {cost.currency}"
+        yield "max_cost", f"this session has cost {amount}, of {most:g} allowed at a time"
+    most = session.config.max_tokens_total
+    if most is not None and session.tokens - session.extended.tokens >= most:
+        spent = f"this session has used {session.tokens:,} tokens, of {most:,} allowed at a time"
+        yield "max_tokens_total", spent
+
+
+def _since(session: Session) -> float:
+    """What it has cost since more was allowed, without the dust of binary fractions."""
+    return round(session.spent - session.extended.cost, 9)
+
+
+async def _may_go_on(session: Session, editor: SessionEditor, spent: str) -> bool:
+    """Ask with a card of its own: a question about a call that is not there is not shown."""
+    number = session.next_response()
+    title = f"Go on? {spent[0].upper()}{spent[1:]}"
+    card = Announced(session.card_id(f"limit_{number}"), "limit", "limit", "", Card(title))
+    session.record(Responded(number, session.dialect.maker, (card,), ()))
+    editor.update(updates.announcement(card, cwd=session.cwd, terminal=False))
+    answer = None
+    try:
+        answer = await editor.pick(card.card_id, title, (_GO_ON, _STOP))
+    finally:
+        text = {_GO_ON: "You let it go on.", _STOP: "You stopped it."}.get(
+            answer or "", "Nobody answered."
+        )
+        ok = answer == _GO_ON
+        returned = Returned(card.card_id, "limit", custom=False, text=text, ok=ok)
+        session.record(returned)
+        editor.update(ending(returned, card, editor))
+    return ok
