@@ -198,7 +198,8 @@ async def test_a_session_cut_anywhere_loads_and_its_next_request_is_valid(tmp_pa
             cards = _statuses(again.restored(stored.records()))
             assert set(cards.values()) <= {"completed", "failed"}, cards
             again.record(Prompted(9, (), ({"type": "input_text", "text": "Go on"},), "t"))
-            body = {"input": again.history.input(again.dialect), "stream": True, "store": False}
+            items = again.history.input(again.dialect)
+            body = {"model": "m", "input": items, "stream": True, "store": False}
             assert violations(body) == []
             again.close()
 
