@@ -326,6 +326,7 @@ if message["method"] == "tools/call":
 )
 async def test_a_url_without_a_server_behind_it_is_a_fault(answer: Any, reason: str) -> None:
     model = Model()
+    model.any_body = True
     async with model.serve(), anyio.create_task_group() as tasks:
 
         async def reply() -> None:
