@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import anyio
@@ -25,7 +26,11 @@ needs_proc = pytest.mark.skipif(sys.platform != "linux", reason="needs Linux: /p
 
 @pytest.fixture(autouse=True)
 def parent() -> None:
+    """We are the parent of what commands leave, and of nothing that earlier tests left."""
     adopt_orphans()
+    with suppress(ChildProcessError):
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
 
 
 @pytest.fixture
