@@ -11,12 +11,10 @@ from bridge.config import Model, Provider
 from bridge.core.effects import Effect, Failed, Finished, joined
 from bridge.core.response import Response
 from bridge.errors import Fault, ModelError
+from bridge.responses.answer import OnWait
 from bridge.responses.events import Event
 from bridge.responses.faults import Broken, truncated
 from bridge.session import Session
-
-OnWait: TypeAlias = Callable[[Fault, int, int, float], None]
-"""Told of a wait before another attempt: why, which attempt failed, of how many, seconds."""
 
 Show: TypeAlias = Callable[[list[Effect]], Awaitable[None]]
 """Takes the effects of one network read."""

@@ -18,8 +18,9 @@ from bridge.calls import Workbench
 from bridge.config import Provider, default_file
 from bridge.core import policy
 from bridge.core.wire import Json
-from bridge.errors import Fault, Refused
+from bridge.errors import Refused
 from bridge.keys import Keys
+from bridge.responses.answer import OnWait
 from bridge.responses.events import Event
 from bridge.responses.faults import Broken
 from bridge.responses.transport import Transport
@@ -50,7 +51,7 @@ class Models:
         self,
         provider: Provider,
         body: Mapping[str, object],
-        on_wait: Callable[[Fault, int, int, float], None],
+        on_wait: OnWait,
         after: Broken | None = None,
     ) -> AsyncGenerator[AsyncIterator[list[Event]]]:
         """Send one request; gives its events in batches, as they arrive.

@@ -270,6 +270,14 @@ def test_what_was_answered_is_not_suspected():
     assert history.suspect(Dialect("xai/grok")) == 0, "another server has not seen it"
 
 
+def test_a_picture_that_outlasted_a_summary_is_suspected():
+    work = (responded(call("a")), returned("a"), responded(message("b")), returned("a"))
+    history = history_of(prompted(), *work, PICTURE, Compacted(1, "SUM"))
+    assert history.suspect(PORTABLE) == 0
+    history.add(LeftOut(0))
+    assert "QQ==" not in str(history.input(PORTABLE))
+
+
 def test_a_trial_changes_nothing():
     history = history_of(PICTURE)
     before = history.input(PORTABLE)

@@ -125,6 +125,7 @@ class History:
                 )
             case Compacted(summary=summary):
                 self._replace(_compacted(self._entries, summary))
+                self._answered = 0  # what is kept moved to the front
             case LeftOut(first=first):
                 self._replace(_left_out(self._entries, first))
             case Unreadable():
