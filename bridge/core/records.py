@@ -61,6 +61,8 @@ class Noted:
     """Pictures that came with it."""
     asked: bool = False
     """It stands for what the user wants: the message of a slash command, the task of a goal."""
+    goal: bool = False
+    """It is the task of a goal, and holds no longer than that is worked on."""
 
 
 @frozen
