@@ -191,8 +191,6 @@ def _when_loaded(
 def _prompt(agent: Agent, request: RequestId, params: schema.PromptParams) -> None:
     session = agent.session(params.session_id)
     prompt = Prompt(_checked(params.prompt))
-    if session.loading is None:
-        _check_images(session, prompt)
     agent.hide_secrets(session)
     session.prompts.append(prompt)
     agent.scopes[request] = prompt.scope
@@ -205,10 +203,9 @@ async def _answer(agent: Agent, request: RequestId, session: Session, prompt: Pr
     failure: BridgeError | None = None
     try:
         with prompt.scope:
-            if session.loading is not None:
-                await agent.loaded(session)
-                _check_images(session, prompt)
+            await agent.loaded(session)
             async with session.turn:
+                _check_images(session, prompt)
                 stop = await agent.answer(session, agent.editor(session), prompt)
     except BridgeError as error:
         failure = error
