@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import anyio.lowlevel
 import pytest
 
 from bridge.acp.agent import Agent
@@ -103,7 +104,7 @@ async def pipe(folder: Path, config: str = CONFIG) -> AsyncGenerator[Pipe]:
             tasks.start_soon(stdio.drain)
             yield here
             tasks.cancel_scope.cancel()
-        agent.close()
+            agent.close()
     finally:
         os.close(end)
         os.close(written)
@@ -145,9 +146,7 @@ async def test_what_waits_for_a_load_happens_after_it(tmp_path: Path) -> None:
         here.load(1)
         here.prompt(2)
         here.ask(3, "session/set_mode", sessionId="s1", modeId="default")
-        here.ask(
-            4, "session/set_config_option", sessionId="s1", configId="permission", value="ask"
-        )
+        here.ask(4, "session/set_config_option", sessionId="s1", configId="permission", value="ask")
         here.load(5)
         await anyio.wait_all_tasks_blocked()
         assert here.answered == []
@@ -230,7 +229,9 @@ async def test_a_cancel_ends_the_prompt_that_waits_and_not_the_load(tmp_path: Pa
 async def test_two_sessions_load_at_the_same_time(tmp_path: Path) -> None:
     stored(tmp_path, 500)
     lines = (tmp_path / "state" / "s1.jsonl").read_bytes()
-    (tmp_path / "state" / "s2.jsonl").write_bytes(lines.replace(b'"session":"s1"', b'"session":"s2"'))
+    (tmp_path / "state" / "s2.jsonl").write_bytes(
+        lines.replace(b'"session":"s1"', b'"session":"s2"')
+    )
     async with pipe(tmp_path) as here:
         here.load(1)
         here.load(2, "s2")
