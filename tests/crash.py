@@ -6,6 +6,7 @@ streamed, and if the files are what the session says of them.
 
 import os
 import signal
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -28,36 +29,46 @@ STEPS: tuple[tuple[str, Message], ...] = (
 _ENDED = ("completed", "failed")
 
 
-async def play_model(here: Machine) -> None:
-    """Call one tool after the other, and end."""
+@dataclass(frozen=True)
+class Kill:
+    """When a process is killed: so many seconds after the model made a call, or after the start."""
+
+    process: int
+    seconds: float
+    step: int | None = None
+
+
+async def play_model(here: Machine, made: Callable[[int], Awaitable[None]]) -> None:
+    """Call one tool after the other, and end; made() is told of each call."""
     for number, (tool, arguments) in enumerate(STEPS):
         request = await here.model.request()
         await request.think(f"Step {number}")
         await request.ask_for(f"c{number}", tool, **arguments)
+        await made(number)
     await (await here.model.request()).answer()
 
 
 async def worked(
-    here: Machine, editor: Editor, folder: Path, kill: tuple[int, float] | None = None
+    here: Machine, editor: Editor, folder: Path, kill: Kill | None = None
 ) -> tuple[str, float]:
-    """The session of one such turn, and how many seconds it took.
-
-    kill: the process, and after how many seconds it is killed.
-    """
+    """The session of one such turn, which may be cut off, and how many seconds it took."""
     await anyio.Path(folder).mkdir()
     await anyio.Path(folder / "a.txt").write_text(VERSIONS[0], encoding="utf-8")
     session = await editor.new_session(folder)
     begun = anyio.current_time()
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(play_model, here)
-        if kill is None:
-            await editor.result(await begin_prompt(editor, session, "Work"))
-        else:
-            process, seconds = kill
-            tasks.start_soon(begin_prompt, editor, session, "Work")
-            await anyio.sleep(seconds)  # the moment is what is tried
-            os.kill(process, signal.SIGKILL)
+
+    async def die_at(step: int | None) -> None:
+        if kill is not None and kill.step == step:
+            await anyio.sleep(kill.seconds)  # the moment is what is tried
+            os.kill(kill.process, signal.SIGKILL)
             tasks.cancel_scope.cancel()
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(play_model, here, die_at)
+        call = await begin_prompt(editor, session, "Work")
+        await die_at(None)
+        if kill is None:
+            await editor.result(call)
     return session, anyio.current_time() - begun
 
 

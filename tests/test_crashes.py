@@ -21,7 +21,7 @@ from bridge.core.updates import replay
 from bridge.session import Session
 from bridge.store import Store
 from tests.agent_process import PROGRAM, Machine, begin_prompt, machine
-from tests.crash import Left, left, lost, worked
+from tests.crash import STEPS, Kill, Left, left, lost, worked
 from tests.fake_editor import Editor, Refused
 from tests.pairing import violations
 
@@ -33,6 +33,8 @@ pytestmark = [
 MOMENTS = int(os.environ.get("RESPONSES_ACP_CRASHES", "200"))
 LANES = 2
 """Machines on which moments are tried side by side."""
+RUNNING = 0.04
+"""Seconds within which a call runs."""
 _LONG = 900.0
 """Seconds for all moments; they take a tenth of it."""
 
@@ -60,7 +62,7 @@ class Lane:
         self._here = here
         self._table = table
         self._lives = 0
-        self._before: tuple[float, Left] | None = None
+        self._before: tuple[str, Left] | None = None
 
     async def whole(self) -> float:
         """A life that is not cut off; gives the seconds of its conversation."""
@@ -73,18 +75,19 @@ class Lane:
         self._lives += 1
         return seconds
 
-    async def cut(self, moment: float) -> None:
+    async def cut(self, moment: float, step: int | None) -> None:
         """A life that looks at what the last one left, works, and is killed at this moment."""
         life = self._here.agent(code=-signal.SIGKILL, answers_all=False, greet=False)
         async with life as agent:
             agent.editor.laws.schema = False  # whole() holds the same messages to it
             await agent.editor.initialize()
             await self._look(agent.editor)
-            kill = (agent.pid, moment)
+            kill = Kill(agent.pid, moment, step)
             session, _ = await worked(self._here, agent.editor, self._folder(), kill)
         found = left(self._here, agent.editor, session, self._folder())
         found.check()
-        self._before = (moment, found)
+        since = "the prompt" if step is None else f"call {step}"
+        self._before = (f"{moment * 1000:.1f} ms after {since}", found)
         self._here.model.forget()
         self._lives += 1
 
@@ -107,7 +110,7 @@ class Lane:
             assert refused.value.code == -32002
         assert gone == []
         files = (f"{name} {text.strip()}" for name, text in sorted(found.files.items()))
-        fault = f"killed after {moment * 1000:.0f} ms, in {found.cut_off}"
+        fault = f"killed {moment}, in {found.cut_off}"
         disk = f"{len(found.records)} records; {', '.join(files)}"
         self._table.append((fault, disk, ", ".join(gone) or "nothing"))
 
@@ -124,8 +127,10 @@ async def test_a_process_killed_at_any_moment_leaves_the_truth(tmp_path: Path, t
         async with machine(folder, deadline=_LONG) as here:
             lane = Lane(here, table)
             seconds = await lane.whole()
-            for _ in range(number, MOMENTS, LANES):
-                await lane.cut(chance.uniform(0, seconds))
+            for one in range(number, MOMENTS, LANES):
+                # Half of them anywhere, half of them where a call runs, which takes no time.
+                step = None if one // LANES % 2 else chance.randrange(len(STEPS))
+                await lane.cut(chance.uniform(0, seconds if step is None else RUNNING), step)
             await lane.end()
 
     async with anyio.create_task_group() as lanes:
