@@ -12,7 +12,7 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol, cast
+from typing import Protocol, cast, get_args
 
 import anyio
 from anyio.to_thread import run_sync
@@ -136,7 +136,7 @@ class Session:
         self.mode: Mode = "plan" if opened.mode == "plan" else "default"
         self.model_key = _known_model(config, opened.model)
         self.effort = opened.effort
-        self.permission: Preset = cast("Preset", opened.permission)
+        self.permission: Preset = _known_preset(config, opened.permission)
         self.title: str | None = None
         self.history = History()
         self.seen = Seen()
@@ -395,12 +395,17 @@ class Session:
             case "effort":
                 self.effort = switched.value
             case "permission":
-                self.permission = cast("Preset", switched.value)
+                self.permission = _known_preset(self.config, switched.value)
 
 
 def now() -> str:
     """The present moment as RFC 3339 in UTC."""
     return timestamp(time.time_ns())
+
+
+def _known_preset(config: Config, name: str | None) -> Preset:
+    """The preset of this name, or the configured one where there is none."""
+    return cast("Preset", name) if name in get_args(Preset) else config.permission
 
 
 def _known_model(config: Config, key: str) -> str:
