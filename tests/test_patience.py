@@ -109,4 +109,4 @@ async def test_a_server_that_takes_no_connection_is_given_up() -> None:
             async with Transport() as transport:
                 with pytest.raises(Unreachable, match="within 10 s"):
                     await read_all(transport, place)
-                assert 10 <= round(skipped()) <= 11
+                assert 8 < skipped() < 11  # what ran meanwhile is not skipped
