@@ -51,7 +51,7 @@ async def main() -> None:
             await read_all(transport, place)
             sys.stderr.write(f"{anyio.current_time() - before:.2f} s for the dead connection\n")
         connections = [asked.connection for asked in fake.asked]
-        found = {"kept": connections[:2], "lost": connections[2:]}
+        found: dict[str, object] = {"kept": connections[:2], "lost": connections[2:]}
         before = anyio.current_time()
         with anyio.fail_after(DEAD_SECONDS * 3):
             try:

@@ -12,21 +12,21 @@ import shutil
 import socket
 import subprocess
 import sys
-from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
-from anyio.abc import ByteStream, SocketAttribute
-from anyio.streams.buffered import BufferedByteReceiveStream
+from anyio.abc import SocketAttribute
 
 from bridge.errors import ModelError
 from bridge.responses.lines import DEAD_SECONDS, Lines, is_near, queued
 from bridge.responses.transport import Transport
 from tests.fake_proxy import FakeProxy
 from tests.fake_responses import FakeResponses, Reply, frame, said, stream
+from tests.raw_server import Conversation, http, server
 from tests.skipped_time import BACKEND, no_waiting, skipped
 from tests.test_transport import BODY, CERTIFICATE, Place, fault_of, read_all, secure
 
@@ -56,48 +56,6 @@ async def ask(transport: Transport, place: Place, text: str = "") -> str:
     async with transport.stream(place, {**BODY, "instructions": text}) as batches:
         found.extend([str(event) async for batch in batches for event in batch])
     return "".join(found)
-
-
-class Conversation:
-    """One connection of a server that the test plays by hand."""
-
-    def __init__(self, stream: ByteStream) -> None:
-        self._reader = BufferedByteReceiveStream(stream)
-        self.send = stream.send
-        self.some = self._reader.receive
-
-    async def request(self) -> Any:
-        """The body of the next request, when it is whole; None where it has none."""
-        head = (await self._reader.receive_until(b"\r\n\r\n", 65536)).decode().lower()
-        size = next((line[15:] for line in head.split("\r\n") if line[:14] == "content-length"), 0)
-        return json.loads(await self._reader.receive_exactly(int(size)) or b"null")
-
-
-@asynccontextmanager
-async def server(
-    answer: Callable[[Conversation, int], Awaitable[None]],
-) -> AsyncGenerator[tuple[str, list[int]]]:
-    """A server whose n-th connection gets answer(conversation, n); gives its URL, and the numbers.
-
-    A connection is hung up when its answer is over.
-    """
-    numbers: list[int] = []
-
-    async def converse(stream: ByteStream) -> None:
-        numbers.append(len(numbers) + 1)
-        with suppress(anyio.BrokenResourceError, anyio.EndOfStream, anyio.IncompleteRead):
-            async with stream:
-                await answer(Conversation(stream), numbers[-1])
-
-    listener = await anyio.create_tcp_listener(local_host="127.0.0.1")
-    async with listener, anyio.create_task_group() as tasks:
-        tasks.start_soon(listener.serve, converse)
-        yield f"http://127.0.0.1:{listener.extra(SocketAttribute.local_port)}/v1", numbers
-        tasks.cancel_scope.cancel()
-
-
-def http(body: bytes, status: str = "200 OK") -> bytes:
-    return f"HTTP/1.1 {status}\r\ncontent-length: {len(body)}\r\n\r\n".encode() + body
 
 
 ANSWER = http(b"".join(map(frame, HELLO)))
@@ -180,9 +138,7 @@ async def test_what_is_fetched_goes_the_same_way() -> None:
 # -- one that the server hangs up while the request is on its way
 
 
-async def test_a_server_that_hangs_up_before_it_has_the_whole_request_is_asked_again_at_once() -> (
-    None
-):
+async def test_a_server_that_hangs_up_on_half_a_request_is_asked_again_at_once() -> None:
     whole: list[Any] = []
 
     async def answer(talk: Conversation, number: int) -> None:
@@ -311,7 +267,9 @@ def missing() -> str | None:
     """What this machine lacks for a test to have a network of its own."""
     if not sys.platform.startswith("linux") or not all(map(shutil.which, ("unshare", "ip"))):
         return "needs Linux with unshare and ip"
-    tried = subprocess.run(own_network("ip", "link", "set", "lo", "up"), capture_output=True, check=False)
+    tried = subprocess.run(
+        own_network("ip", "link", "set", "lo", "up"), capture_output=True, check=False
+    )
     return None if tried.returncode == 0 else "the system gives no network of its own"
 
 

@@ -8,6 +8,7 @@ Rule 2: an address is never followed elsewhere: the key is for the configured on
 
 import os
 import ssl
+from urllib.parse import urlsplit
 
 import httpcore
 import httpx
@@ -37,7 +38,9 @@ class Way:
 def way_to(endpoint: Endpoint) -> Way:
     """The way to this endpoint, as the environment has it now."""
     url = endpoint.base_url
-    return Way(url.startswith("https:"), endpoint.ca_file, proxy_to(url), source_of_proxy(url))
+    return Way(
+        urlsplit(url).scheme == "https", endpoint.ca_file, proxy_to(url), source_of_proxy(url)
+    )
 
 
 def new_client(
@@ -56,7 +59,7 @@ class _Wire(httpx.AsyncHTTPTransport):
             tls = _tls(way.ca_file) if way.is_secure else None
             proxy = way.proxy and httpx.Proxy(
                 way.proxy,
-                ssl_context=_tls(way.ca_file) if way.proxy.startswith("https:") else None,
+                ssl_context=_tls(way.ca_file) if urlsplit(way.proxy).scheme == "https" else None,
             )
             super().__init__(verify=tls or False, proxy=proxy, limits=_LIMITS)
         except ImportError:

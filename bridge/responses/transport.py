@@ -7,6 +7,7 @@ Rule 3: a request that found nobody at the other end of a kept connection is sen
 once, uncounted: see lines.py for why nobody can have acted on it.
 """
 
+import socket
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -48,12 +49,16 @@ _READ_AHEAD = 1024 * 1024
 _FETCH_SECONDS = 10.0
 """For each step of a short answer."""
 _OK, _PROXY_WANTS_PASSWORD = 200, 407
-_REASONS: dict[type[httpx.HTTPError], str] = {
-    httpx.ConnectError: "nobody answers there",
-    httpx.ProxyError: "the proxy refused",
-    httpx.ReadError: "it hung up",
-    httpx.RemoteProtocolError: "it hung up",
-}
+_REASONS: tuple[tuple[type[Exception], str, str], ...] = (
+    (socket.gaierror, "", "its name is not known"),
+    (httpx.ConnectError, "[SSL", "it does not speak TLS as it should"),
+    (httpx.ConnectError, "", "nobody answers there"),
+    (httpx.ProxyError, "", "the proxy refused"),
+    (httpx.ReadError, "", "it hung up"),
+    (httpx.RemoteProtocolError, "Server disconnected", "it hung up"),
+    (httpx.RemoteProtocolError, "", "what it says is not HTTP"),
+)
+"""An error that caused the failure, words in it, and what it means."""
 
 
 Send: TypeAlias = Callable[[httpx.AsyncClient], Awaitable[httpx.Response]]
@@ -316,6 +321,8 @@ class _Text:
 
 def frames_in(whole: bytes) -> Iterator[tuple[str, str]]:
     """Name and data of each frame in these bytes that has data; they hold whole frames."""
+    if not whole:
+        return iter(())
     source = EventSource(cast("httpx.Response", _Text(whole.decode("utf-8", "replace"))))
     return ((frame.event, frame.data) for frame in source.iter_sse() if frame.data)
 
@@ -337,11 +344,20 @@ def _lost(endpoint: Endpoint, error: httpx.HTTPError | httpx.InvalidURL) -> Faul
         return faults.late(host, endpoint.connect_timeout, "connect_timeout")
     if "CERTIFICATE_VERIFY_FAILED" in str(error):
         return faults.untrusted(host)
-    known = (reason for kind, reason in _REASONS.items() if isinstance(error, kind))
-    reason = next(known, type(error).__name__)
+    reason = _reason(error)
     if proxy_to(endpoint.base_url) is not None:
         reason = f"{reason}, by way of {source_of_proxy(endpoint.base_url)}"
     return faults.unreachable(host, reason)
+
+
+def _reason(error: BaseException) -> str:
+    causes = [error]
+    while (cause := causes[-1].__context__) is not None:
+        causes.append(cause)
+    for kind, words, reason in _REASONS:
+        if any(isinstance(cause, kind) and words in str(cause) for cause in causes):
+            return reason
+    return type(error).__name__
 
 
 def _locked_proxy(endpoint: Endpoint) -> ConfigError:
