@@ -19,12 +19,13 @@ from anyio.to_thread import run_sync
 
 from bridge.acp.schema import McpServer
 from bridge.config import Config, Model
-from bridge.core import money
 from bridge.core.caching import Caching
 from bridge.core.changes import Changes
 from bridge.core.goal import NO_GOAL
 from bridge.core.history import Dialect, History
+from bridge.core.meter import Meter
 from bridge.core.policy import Grant, Mode, Preset
+from bridge.core.prefix import Prefix
 from bridge.core.records import (
     Announced,
     Changing,
@@ -154,8 +155,9 @@ class Session:
         """The editor's MCP servers, as it sent them."""
         self.remote: Remote = NoServers()
         self.journal = journal
-        self.tokens = 0
+        self.meter = Meter()
         """All that answers took so far, as the servers counted."""
+        self.prefix = Prefix()
         self.extended = Extended(0)
         """The last time that the person allowed more of them."""
         self.caching = Caching()
@@ -167,17 +169,11 @@ class Session:
         self._compactions_made = 0
         self._calls: Counter[str] = Counter()
         self._scratch: str | None = None
-        self._costs: list[Cost | None] = []
 
     @property
     def cost(self) -> Cost | None:
         """What all answers so far cost, as far as that is known."""
-        return money.total(self._costs)
-
-    @property
-    def spent(self) -> float:
-        """The same as one number: amounts of different currencies are not told apart."""
-        return sum(cost.amount for cost in self._costs if cost is not None)
+        return self.meter.cost
 
     @property
     def model(self) -> Model:
@@ -325,21 +321,18 @@ class Session:
     def _apply(self, record: Record) -> None:
         self.history.add(record)
         self.changes.add(record)
+        self.meter.add(record)
         match record:
             case Prompted(prompt=number):
                 self._prompts_made = max(self._prompts_made, number)
-            case Responded(response=number, seen=seen, used=used, cost=cost):
+            case Responded(response=number, seen=seen):
                 self._responses_made = max(self._responses_made, number)
-                self.tokens += used or 0
                 self._count(one for one in seen if isinstance(one, Announced))
                 self._count(one.call for one in seen if isinstance(one, Hosted))
-                self._costs.append(cost)
             case Told():
                 self._told = max(self._told, int(record.message.removeprefix("n")))
-            case Compacted(compaction=number, used=used, cost=cost):
+            case Compacted(compaction=number):
                 self._compactions_made = max(self._compactions_made, number)
-                self.tokens += used or 0
-                self._costs.append(cost)
             case Extended():
                 self.extended = record
             case Titled(title=title):

@@ -208,7 +208,9 @@ class Turn:
             await self.editor.room()
 
         while True:
-            asking = self.model.stream(self._provider, self._body(remedies), on_wait, after)
+            body = self._body(remedies)
+            answer.sends(body)
+            asking = self.model.stream(self._provider, body, on_wait, after)
             try:
                 ended = await attempt(asking, attempts[-1], show)
             except ModelError as error:

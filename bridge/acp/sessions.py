@@ -14,7 +14,7 @@ from bridge import commands, log, options
 from bridge.acp import schema
 from bridge.acp.agent import Agent, Answered, Pending, not_open
 from bridge.core import updates
-from bridge.core.records import Opened, Record, Responded
+from bridge.core.records import Opened, Record
 from bridge.errors import INVALID_PARAMS, EditorError
 from bridge.session import Session, now
 from bridge.store import Summary
@@ -41,14 +41,12 @@ def new(agent: Agent, params: schema.NewSessionParams) -> Answered:
 
 def load(agent: Agent, params: schema.LoadSessionParams) -> Answered:
     """Open a stored session and show all of it."""
-    used: list[int] = []
 
     def show(session: Session, records: Iterator[Record]) -> None:
         editor = agent.editor(session)
-        counted = _counted(records, used)
         terminal = agent.can.terminal_output
         for update in updates.replay(
-            counted, cwd=session.cwd, terminal=terminal, compactions=agent.can.compaction
+            records, cwd=session.cwd, terminal=terminal, compactions=agent.can.compaction
         ):
             editor.update(update)
         editor.update(updates.commands(commands.menu()))
@@ -56,9 +54,10 @@ def load(agent: Agent, params: schema.LoadSessionParams) -> Answered:
     session = _open_again(agent, params, show)
 
     def after() -> None:
-        if used and session.model.context_window is not None:
-            editor = agent.editor(session)
-            editor.update(updates.usage(used[-1], session.model.context_window, session.cost))
+        window = session.model.context_window
+        if session.meter.tokens and window is not None:
+            used = updates.usage(session.history.tokens, window, session.cost)
+            agent.editor(session).update(used)
         agent.tasks.start_soon(_attend, agent, session)
         agent.discover(session.config)
 
@@ -189,11 +188,3 @@ def _entry(summary: Summary) -> dict[str, object]:
     if label.directories:
         entry["additionalDirectories"] = list(label.directories)
     return entry
-
-
-def _counted(records: Iterator[Record], used: list[int]) -> Iterator[Record]:
-    """The same records; `used` becomes what the last answer said of the context."""
-    for record in records:
-        if isinstance(record, Responded) and record.used is not None:
-            used[:] = [record.used]
-        yield record
