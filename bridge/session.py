@@ -158,6 +158,8 @@ class Session:
         self.meter = Meter()
         """All that answers took so far, as the servers counted."""
         self.prefix = Prefix()
+        self.warming: anyio.CancelScope | None = None
+        """Of the request that prepares the server for the first prompt, once it was made."""
         self.extended = Extended(0)
         """The last time that the person allowed more of them."""
         self.caching = Caching()
@@ -301,6 +303,11 @@ class Session:
         for prompt in self.prompts:
             prompt.scope.cancel()
 
+    def stop_warming(self) -> None:
+        """The server is needed for something better."""
+        if self.warming is not None:
+            self.warming.cancel()
+
     async def end(self) -> None:
         """Stop everything, wait until all prompts are answered, and close."""
         self.cancel()
@@ -313,6 +320,7 @@ class Session:
     def close(self) -> None:
         """Give everything free that outlives a prompt."""
         self.is_closed = True
+        self.stop_warming()
         self.remote.close()
         self.journal.close()
         if self._scratch is not None:

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 import anyio
 
-from bridge import commands, context, knowledge, spending
+from bridge import commands, context, knowledge, log, spending
 from bridge.acp.editor import SessionEditor
 from bridge.answer import Answer
 from bridge.calls import Calls, Workbench
@@ -286,6 +286,8 @@ class Turn:
         self.editor.update(updates.options(all_options(self.session)))
 
     def _show_usage(self, finished: Finished) -> None:
+        if finished.upstream:
+            log.say(f"a request was served by {finished.upstream}")
         window, usage = self.session.model.context_window, finished.usage
         if usage is None:
             return

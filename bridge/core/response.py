@@ -399,6 +399,6 @@ def _amount(given: Json) -> float | None:
 
 def _count(given: Json, name: str) -> int:
     value = given.get(name) if isinstance(given, dict) else None
-    if not isinstance(value, int | float) or not 0 <= value <= _MOST_TOKENS:
+    if not isinstance(value, int | float) or isinstance(value, bool):
         return 0
-    return int(value)
+    return int(value) if 0 <= value <= _MOST_TOKENS else 0
