@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import anyio.lowlevel
 import pytest
 
 from tests.fake_responses import FakeResponses, Pause, Reply, said, stream
@@ -21,7 +22,7 @@ PREWARM = {"prewarm": True}
 async def until(model: FakeResponses, asked: int) -> None:
     with anyio.fail_after(20):
         while len(model.asked) < asked:
-            await anyio.sleep(0)
+            await anyio.lowlevel.checkpoint()
 
 
 def beginning(body: Message) -> tuple[object, object]:

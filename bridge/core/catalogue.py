@@ -125,5 +125,6 @@ def _object(value: Json) -> JsonObject:
 
 
 def _count(value: Json) -> int | None:
-    is_count = isinstance(value, int) and not isinstance(value, bool)
-    return value if is_count and 0 < value <= _MOST_WINDOW else None
+    if not isinstance(value, int) or isinstance(value, bool):
+        return None
+    return value if 0 < value <= _MOST_WINDOW else None
