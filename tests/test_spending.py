@@ -7,8 +7,18 @@ from typing import Any
 
 import pytest
 
+from bridge import log
 from tests.fake_editor import choose
-from tests.fake_responses import Event, FakeResponses, called, failed, said, stream
+from tests.fake_responses import (
+    EVENT_STREAM,
+    Event,
+    FakeResponses,
+    Reply,
+    called,
+    failed,
+    said,
+    stream,
+)
 from tests.laws import Message
 from tests.stage import Stage, stage
 
@@ -122,6 +132,26 @@ async def test_every_attempt_is_counted_once(tmp_path: Path) -> None:
         assert await play.prompt() == {"stopReason": "end_turn"}
         told = await status(play)
         assert "- Tokens: 1 answer: 600 tokens in (0 from the cache, 0 %), 6 out" in told
+
+
+async def test_who_served_a_request_is_told_and_logged(tmp_path: Path) -> None:
+    headers = {**EVENT_STREAM, "x-ms-region": "West US 3"}
+    scripts = [Reply(stream(said("One")), headers=headers), stream(said("Two"), provider="Nebius")]
+    log.start(tmp_path / "log")
+    try:
+        async with stage(tmp_path, FakeResponses(*scripts, stream(said("Three")))) as play:
+            for served in ("; served by West US 3", "; served by Nebius", "request before"):
+                await play.prompt()
+                assert (await status(play)).splitlines()[2].endswith(served)
+            session = play.session
+        async with stage(tmp_path, FakeResponses()) as play:
+            await load(play, session)
+            assert "served by" not in await status(play)
+    finally:
+        log.start(None)
+    written = (tmp_path / "log" / "responses-acp.log").read_text(encoding="utf-8")
+    assert written.count("a request was served by") == 2
+    assert "served by Nebius" in written
 
 
 # -- limits
