@@ -21,7 +21,7 @@ PURE = [
     "bridge.errors", "bridge.responses", "bridge.responses.events", "bridge.responses.faults",
     "bridge.responses.quirks", "bridge.responses.refused", "bridge.responses.request",
     "bridge.responses.sse", "bridge.responses.upstream", "tools.base", "tools.frozen",
-    "tools.globs", "tools.hint", "tools.page", "tools.seen", "tools.splice",
+    "tools.globs", "tools.hint", "tools.page", "tools.schemas", "tools.seen", "tools.splice",
 ]  # fmt: skip
 IMPURE = {"asyncio", "logging", "os", "random", "subprocess", "time", "threading", "socket"}
 
