@@ -121,6 +121,24 @@ async def test_twenty_turns_cost_what_their_streams_gave_before_and_after_a_load
         assert updates(play)[-1]["cost"] == {"amount": cost, "currency": "EUR"}
 
 
+async def test_what_breaks_the_row_of_requests_is_told(tmp_path: Path) -> None:
+    model = FakeResponses(*[stream(said("Yes")) for _ in range(5)], forgets=True)
+    async with stage(tmp_path, model) as play:
+        await play.prompt("One")
+        await play.prompt("/plan Two")
+        told = await status(play)
+        assert "0 of 1 went on from the whole one before; the last that did not " in told
+        assert told.endswith("differed in its instructions")
+        await play.prompt("Three")
+        assert "1 of 2 went on from the whole one before; the last that" in await status(play)
+        await play.prompt("/compact")
+        await play.prompt("Four")
+        told = await status(play)
+    assert told.endswith("2 of 4 went on from the whole one before; the last that did not differed "
+                         "in its input")  # fmt: skip
+    assert {asked.body["prompt_cache_key"] for asked in model.asked} == {play.session}
+
+
 async def test_every_attempt_is_counted_once(tmp_path: Path) -> None:
     broken = failed(said("Hel"))
     broken[-1]["response"]["usage"] = usage(100, 1)
