@@ -19,12 +19,14 @@ from anyio.to_thread import run_sync
 
 from bridge.acp.schema import McpServer
 from bridge.config import Config, Model
-from bridge.core import money, updates
+from bridge.core import updates
 from bridge.core.caching import Caching
 from bridge.core.changes import Changes
 from bridge.core.goal import NO_GOAL
 from bridge.core.history import Dialect, History
+from bridge.core.meter import Meter
 from bridge.core.policy import Grant, Mode, Preset
+from bridge.core.prefix import Prefix
 from bridge.core.records import (
     Announced,
     Changing,
@@ -165,8 +167,11 @@ class Session:
         """The editor's MCP servers, as it sent them."""
         self.remote: Remote = NoServers()
         self.journal = journal
-        self.tokens = 0
+        self.meter = Meter()
         """All that answers took so far, as the servers counted."""
+        self.prefix = Prefix()
+        self.warming: anyio.CancelScope | None = None
+        """Of the request that prepares the server for the first prompt, once it was made."""
         self.extended = Extended(0)
         """The last time that the person allowed more of them."""
         self.caching = Caching()
@@ -178,23 +183,17 @@ class Session:
         self._compactions_made = 0
         self._calls: Counter[str] = Counter()
         self._scratch: str | None = None
-        self._costs: list[Cost | None] = []
 
     @property
     def cost(self) -> Cost | None:
         """What all answers so far cost, as far as that is known."""
-        return money.total(self._costs)
-
-    @property
-    def spent(self) -> float:
-        """The same as one number: amounts of different currencies are not told apart."""
-        return sum(cost.amount for cost in self._costs if cost is not None)
+        return self.meter.cost
 
     @property
     def usage(self) -> Update | None:
         """What the editor is shown of the context window; None where the server counts nothing."""
         window = self.model.context_window
-        if window is None or not self.tokens:
+        if window is None or not self.meter.tokens:
             return None
         return updates.usage(self.history.tokens, window, self.cost)
 
@@ -324,6 +323,11 @@ class Session:
         for prompt in self.prompts:
             prompt.scope.cancel()
 
+    def stop_warming(self) -> None:
+        """The server is needed for something better."""
+        if self.warming is not None:
+            self.warming.cancel()
+
     async def end(self) -> None:
         """Stop everything, wait until all prompts are answered, and close."""
         self.cancel()
@@ -339,6 +343,7 @@ class Session:
     def close(self) -> None:
         """Give everything free that outlives a prompt."""
         self.is_closed = True
+        self.stop_warming()
         self.remote.close()
         self.journal.close()
         if self._scratch is not None:
@@ -347,21 +352,18 @@ class Session:
     def _apply(self, record: Record) -> None:
         self.history.add(record)
         self.changes.add(record)
+        self.meter.add(record)
         match record:
             case Prompted(prompt=number):
                 self._prompts_made = max(self._prompts_made, number)
-            case Responded(response=number, seen=seen, used=used, cost=cost):
+            case Responded(response=number, seen=seen):
                 self._responses_made = max(self._responses_made, number)
-                self.tokens += used or 0
                 self._count(one for one in seen if isinstance(one, Announced))
                 self._count(one.call for one in seen if isinstance(one, Hosted))
-                self._costs.append(cost)
             case Told():
                 self._told = max(self._told, int(record.message.removeprefix("n")))
-            case Compacted(compaction=number, used=used, cost=cost):
+            case Compacted(compaction=number):
                 self._compactions_made = max(self._compactions_made, number)
-                self.tokens += used or 0
-                self._costs.append(cost)
             case Extended():
                 self.extended = record
             case Titled(title=title):
