@@ -13,6 +13,8 @@ from urllib.parse import SplitResult, urlsplit
 
 from pydantic import AfterValidator, Field, JsonValue, ValidationInfo
 
+from bridge.core.rules import BadRule, parsed
+
 KEY_SOURCES = 'api_key_env = "VARIABLE", api_key_file = "PATH" or api_key_command = ["PROGRAM", …]'
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -143,6 +145,15 @@ def _program(value: str, info: ValidationInfo) -> str:
     return _absolute(value, info) if "/" in value else value
 
 
+def _rules(value: tuple[str, ...]) -> tuple[str, ...]:
+    for number, text in enumerate(value, 1):
+        try:
+            parsed("ask", text)
+        except BadRule as error:
+            raise ValueError(f"must hold rules, but number {number} {error}") from None
+    return value
+
+
 def _text_of(value: str, info: ValidationInfo) -> str:
     try:
         return Path(_absolute(value, info)).read_text(encoding="utf-8")
@@ -178,6 +189,8 @@ Command: TypeAlias = Annotated[
 ]
 """A program and its arguments; no shell reads them."""
 Omit: TypeAlias = Annotated[Texts, AfterValidator(_omit)]
+Rules: TypeAlias = Annotated[tuple[str, ...], Field(strict=False), AfterValidator(_rules)]
+"""Permission rules, as bridge/core/rules.py reads them."""
 File: TypeAlias = Annotated[Text, AfterValidator(_absolute)]
 Folders: TypeAlias = Annotated[tuple[File, ...], Field(strict=False)]
 TextOfFile: TypeAlias = Annotated[Text, AfterValidator(_text_of)]

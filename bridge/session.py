@@ -18,13 +18,14 @@ import anyio
 from anyio.to_thread import run_sync
 
 from bridge.acp.schema import McpServer
+from bridge.answers import Answers
 from bridge.config import Config, Model
 from bridge.core import money
 from bridge.core.caching import Caching
 from bridge.core.changes import Changes
 from bridge.core.goal import NO_GOAL
 from bridge.core.history import Dialect, History
-from bridge.core.policy import Grant, Mode, Preset
+from bridge.core.policy import Decision, Mode, Preset, decide
 from bridge.core.records import (
     Announced,
     Changing,
@@ -44,6 +45,7 @@ from bridge.core.records import (
     Titled,
     Told,
 )
+from bridge.core.rules import Rule
 from bridge.errors import BridgeError
 from bridge.interrupted import interrupted
 from bridge.journal import Journal
@@ -142,7 +144,12 @@ class Session:
         self.changes = Changes()
         self.goal: GoalChanged = NO_GOAL
         self.goal_armed = False
-        self.grants: set[Grant] = set()
+        self.answers = Answers(None, opened.cwd)
+        """What the person allowed or denied for good."""
+        self.rules: tuple[Rule, ...] = ()
+        """The permission rules of all files."""
+        self.remarks: tuple[str, ...] = ()
+        """What was left out of the project's settings."""
         self._declined: set[tuple[int, Access]] = set()
         """Wider limits that the person refused, with the number of the prompt."""
         self.described_mode: Mode | None = None
@@ -287,9 +294,21 @@ class Session:
         self.record(Switched("mode", mode))
         return True
 
-    def granted(self, access: Access) -> bool:
-        """Whether the person has allowed this for the session."""
-        return any(grant.covers(access) for grant in self.grants)
+    def decide(self, name: str, access: Access) -> Decision:
+        """What becomes of a call of this tool that would touch this."""
+        return decide(self.mode, self.permission, name, access, self._all_rules(), self._scope())
+
+    def _all_rules(self) -> tuple[Rule, ...]:
+        return (*self.answers.rules(), *self.rules)
+
+    def _scope(self) -> tuple[str, ...]:
+        return (*self.roots, os.path.expanduser("~"))
+
+    def is_barred(self, path: str) -> bool:
+        """Whether a rule keeps the file at this resolved path from being read."""
+        rules = [rule for rule in self._all_rules() if (rule.sort, rule.tool) == ("deny", "read")]
+        scope = self._scope() if rules else ()
+        return any(rule.fits("read", Access("read", path), scope) != "no" for rule in rules)
 
     def decline(self, access: Access) -> None:
         """The person refused this; a refusal of wider limits stands until the next prompt."""

@@ -13,9 +13,11 @@ from collections.abc import Callable, Iterator
 from bridge import commands, log, options
 from bridge.acp import schema
 from bridge.acp.agent import Agent, Answered, Pending, not_open
+from bridge.acp.editor import SessionEditor
 from bridge.core import updates
 from bridge.core.records import Opened, Record, Responded
 from bridge.errors import INVALID_PARAMS, EditorError
+from bridge.narrowing import Narrowed
 from bridge.session import Session, now
 from bridge.store import Summary
 
@@ -23,7 +25,8 @@ from bridge.store import Summary
 def new(agent: Agent, params: schema.NewSessionParams) -> Answered:
     """Open a new session."""
     cwd, directories = _workspace(params)
-    config = agent.load_config()
+    narrowed = agent.settings(cwd)
+    config = narrowed.config
     model = config.models[config.default_model]
     opened = Opened(
         session=str(uuid.uuid4()),
@@ -35,7 +38,7 @@ def new(agent: Agent, params: schema.NewSessionParams) -> Answered:
         permission=config.permission,
     )
     session = Session(config, opened, agent.store.create(opened, directories), directories)
-    _begin(agent, session, params.mcp_servers)
+    _begin(agent, session, params.mcp_servers, narrowed)
     return Answered({"sessionId": session.id, **_state(session)}, lambda: _greet(agent, session))
 
 
@@ -59,6 +62,7 @@ def load(agent: Agent, params: schema.LoadSessionParams) -> Answered:
         if used and session.model.context_window is not None:
             editor = agent.editor(session)
             editor.update(updates.usage(used[-1], session.model.context_window, session.cost))
+        _tell_remarks(session, agent.editor(session))
         agent.tasks.start_soon(_attend, agent, session)
         agent.discover(session.config)
 
@@ -117,7 +121,7 @@ def _open_again(
             INVALID_PARAMS, "the session is loaded already", {"sessionId": params.session_id}
         )
     cwd, directories = _workspace(params)
-    config = agent.load_config()
+    narrowed = agent.settings(cwd)
     stored = agent.store.load(params.session_id, directories)
     if stored.opened.cwd != cwd:
         stored.journal.close()
@@ -125,9 +129,9 @@ def _open_again(
             INVALID_PARAMS,
             f"session cwd mismatch: persisted {stored.opened.cwd}, requested {cwd}",
         )
-    session = Session(config, stored.opened, stored.journal, directories)
+    session = Session(narrowed.config, stored.opened, stored.journal, directories)
     try:
-        _begin(agent, session, params.mcp_servers)
+        _begin(agent, session, params.mcp_servers, narrowed)
         take(session, session.restored(stored.records()))
     except BaseException:
         del agent.sessions[session.id]
@@ -136,8 +140,12 @@ def _open_again(
     return session
 
 
-def _begin(agent: Agent, session: Session, servers: list[schema.McpServer]) -> None:
+def _begin(
+    agent: Agent, session: Session, servers: list[schema.McpServer], narrowed: Narrowed
+) -> None:
     session.servers = tuple(servers)
+    session.rules, session.remarks = narrowed.rules, narrowed.remarks
+    session.answers = agent.store.answers(session.cwd)
     agent.sessions[session.id] = session
     agent.hide_secrets(session)
 
@@ -145,9 +153,16 @@ def _begin(agent: Agent, session: Session, servers: list[schema.McpServer]) -> N
 def _greet(agent: Agent, session: Session) -> None:
     """What a session without history shows, once its id is known to the editor."""
     if session.id in agent.sessions:
-        agent.editor(session).update(updates.commands(commands.menu()))
+        editor = agent.editor(session)
+        editor.update(updates.commands(commands.menu()))
+        _tell_remarks(session, editor)
         agent.tasks.start_soon(_attend, agent, session)
     agent.discover(session.config)
+
+
+def _tell_remarks(session: Session, editor: SessionEditor) -> None:
+    for remark in session.remarks:
+        editor.notice("warning", remark)
 
 
 async def _attend(agent: Agent, session: Session) -> None:

@@ -1,12 +1,16 @@
-"""Who may do what: mode, permission preset and what a call would touch, in; a verdict, out.
+"""Who may do what: mode, preset, rules, and what a call would touch, in; a verdict, out.
 
 Rule 1: plan mode and the presets live here and nowhere else.
-Rule 2: the first row of RULES that fits decides; a call that no row fits is asked for.
-Rule 3: a lasting permission covers what its label says and nothing wider.
+Rule 2: a rule that denies wins, then plan mode, then a rule that asks; then what was allowed for
+good and the rules that allow; then the first row of PRESETS that fits. What no row fits asks.
+Rule 3: a lasting permission covers what its label says and nothing wider. None widens plan mode,
+lets a command out of its sandbox, or changes what other programs would run.
 """
 
+from collections.abc import Sequence
 from typing import Literal, TypeAlias
 
+from bridge.core.rules import Rule, Scope, allowed_for_good, allowing, denied_for_good, first
 from tools.base import Access, Reach
 from tools.frozen import frozen
 
@@ -35,7 +39,18 @@ Verdict: TypeAlias = Allow | Ask | Deny
 
 
 @frozen
-class Rule:
+class Decision:
+    """What becomes of a call, and why."""
+
+    verdict: Verdict
+    reason: str = ""
+    """Why it asks, as a sentence for the person."""
+    is_final: bool = False
+    """No answer for good would change that it asks."""
+
+
+@frozen
+class Row:
     """One row: None in a column fits everything."""
 
     action: Literal["none", "read", "edit", "run", "call"]
@@ -52,36 +67,93 @@ NOT_IN_PLAN_MODE = Deny(
     "is not available in plan mode: hand in a plan with exit_plan_mode and wait for its approval"
 )
 
-RULES: tuple[Rule, ...] = (
-    Rule("none", Allow()),
-    Rule("call", Allow(), harmless=True),
-    Rule("call", NOT_IN_PLAN_MODE, mode="plan"),
-    Rule("edit", NOT_IN_PLAN_MODE, mode="plan"),
-    Rule("run", Allow(), mode="plan", inside=True, held=True),
-    Rule("run", Allow(), mode="plan", inside=True, harmless=True),
-    Rule("run", Ask(), mode="plan"),
-    Rule("read", Allow(), preset="danger-full-access"),
-    Rule("edit", Allow(), preset="danger-full-access"),
-    Rule("run", Allow(), preset="danger-full-access"),
-    Rule("call", Allow(), preset="danger-full-access"),
-    Rule("read", Allow(), inside=True),
-    Rule("edit", Allow(), preset="workspace-write", inside=True),
-    Rule("run", Allow(), preset="workspace-write", inside=True, held=True),
+PRESETS: tuple[Row, ...] = (
+    Row("none", Allow()),
+    Row("call", Allow(), harmless=True),
+    Row("call", NOT_IN_PLAN_MODE, mode="plan"),
+    Row("edit", NOT_IN_PLAN_MODE, mode="plan"),
+    Row("run", Allow(), mode="plan", inside=True, held=True),
+    Row("run", Allow(), mode="plan", inside=True, harmless=True),
+    Row("run", Ask(), mode="plan"),
+    Row("read", Allow(), preset="danger-full-access"),
+    Row("edit", Allow(), preset="danger-full-access"),
+    Row("run", Allow(), preset="danger-full-access"),
+    Row("call", Allow(), preset="danger-full-access"),
+    Row("read", Allow(), inside=True),
+    Row("edit", Allow(), preset="workspace-write", inside=True),
+    Row("run", Allow(), preset="workspace-write", inside=True, held=True),
 )
 
 
+def decide(
+    mode: Mode, preset: Preset, name: str, access: Access, rules: Sequence[Rule], scope: Scope
+) -> Decision:
+    """What becomes of a call of this tool that would touch this; answers are among the rules."""
+    denying, denied = first(rules, "deny", name, access, scope)
+    if denied == "yes":
+        return Decision(Deny(_DENIED.format(rule=_named(denying))))
+    verdict = judge(mode, preset, access)
+    if isinstance(verdict, Deny):
+        return Decision(verdict)
+    asking, asked = first(rules, "ask", name, access, scope)
+    if asked == "yes":
+        return Decision(Ask(), f"The rule {_named(asking)} asks.", is_final=True)
+    for rule in filter(None, (denying, asking)):
+        return Decision(Ask(), f"It may be what the rule {_named(rule)} is about.", is_final=True)
+    if verdict == Ask() and _may_be_allowed(mode, access):
+        allowed = allowing(rules, name, access, scope)
+        verdict = Ask() if allowed is None else Allow()
+    return Decision(verdict, _reason(mode, preset, access) if verdict == Ask() else "")
+
+
+_DENIED = (
+    "is denied by the permission rule {rule}: do not look for another way, go on without it or "
+    "ask the user"
+)
+
+
+def _named(rule: Rule | None) -> str:
+    return "" if rule is None else f'"{rule.text}" ({rule.source})'
+
+
+def _may_be_allowed(mode: Mode, access: Access) -> bool:
+    """Whether a rule or an answer may let this run without asking."""
+    if access.wider or (access.action == "edit" and access.protected):
+        return False
+    return not (access.action == "run" and access.outside) and (
+        mode != "plan" or access.action == "read"
+    )
+
+
+def _reason(mode: Mode, preset: Preset, access: Access) -> str:
+    """Why this mode and this preset ask."""
+    for holds, why in (
+        (access.wider, "It is to run with fewer limits than other commands."),
+        (access.action == "read" and access.secret, "Such a file usually holds credentials."),
+        (access.action == "edit" and access.protected, "Other programs run what is written there."),
+        (access.outside and access.action == "run", "It runs outside the workspace."),
+        (access.outside, "It lies outside the workspace."),
+        (access.action == "call", "What tools of MCP servers do cannot be known."),
+        (mode == "plan", "In plan mode nothing may change, and this might change something."),
+        (preset == "ask", f'"{preset}" asks before everything that changes something.'),
+    ):
+        if holds:
+            return why
+    return "No sandbox holds it here."
+
+
 def judge(mode: Mode, preset: Preset, access: Access) -> Verdict:
-    """What becomes of a call that would touch this."""
-    for rule in RULES:
+    """What mode and preset by themselves make of a call that would touch this."""
+    for row in PRESETS:
         if (
-            rule.action == access.action
-            and rule.mode in (None, mode)
-            and rule.preset in (None, preset)
-            and rule.inside in (None, _inside(access))
-            and rule.harmless in (None, access.harmless)
-            and rule.held in (None, access.held)
+            row.action == access.action
+            and row.mode in (None, mode)
+            and row.preset in (None, preset)
+            and row.inside in (None, _inside(access))
+            and row.harmless in (None, access.harmless)
+            and row.held in (None, access.held)
         ):
-            return rule.verdict
+            return row.verdict
     return Ask()
 
 
@@ -97,42 +169,77 @@ def refusal(mode: Mode, *, mutates: bool) -> Deny | None:
     return NOT_IN_PLAN_MODE if mutates and mode == "plan" else None
 
 
+FOR_SESSION, FOR_PROJECT = "your answer for this session", "your answer for this project"
+"""Where a rule comes from that the person made by an answer."""
+
+
 @frozen
-class Grant:
-    """A permission that lasts as long as its session."""
+class Offer:
+    """One answer that the person may give."""
 
-    action: Literal["read", "edit", "run", "call"]
-    subject: str
-    """The exact command, path or tool; empty: every edit in the workspace."""
-
-    def covers(self, access: Access) -> bool:
-        """Whether the person has allowed this already."""
-        if self.action != access.action or access.protected or access.wider:
-            return False
-        return self.subject == access.subject if self.subject else not access.outside
+    id: str
+    kind: Literal["allow_once", "allow_always", "reject_once", "reject_always"]
+    label: str
+    """With its scope, if it lasts."""
+    rule: Rule | None = None
+    """What it means from now on."""
 
     @property
-    def label(self) -> str:
-        """What the person is offered, scope included."""
-        return _LABELS["all edits" if not self.subject else self.action]
+    def allows(self) -> bool:
+        """Whether the call runs."""
+        return self.kind.startswith("allow")
 
 
-_LABELS = {
-    "all edits": "Allow all edits in the workspace for this session",
-    "edit": "Allow editing this file for this session",
-    "read": "Allow reading this file for this session",
-    "run": "Allow this exact command for this session",
-    "call": "Allow this tool for this session, as its server describes it now",
-}
+_ONCE = Offer("allow_once", "allow_once", "Allow once")
+_REJECT = Offer("reject_once", "reject_once", "Reject")
 
 
-def lasting(mode: Mode, access: Access) -> Grant | None:
-    """The widest permission that may be offered for the session, or None."""
-    if access.action == "none" or access.protected or access.wider or mode == "plan":
-        return None
+def offers(
+    mode: Mode, name: str, access: Access, decision: Decision, roots: Sequence[str]
+) -> tuple[Offer, ...]:
+    """What the person may answer: for good only where it would hold, and as its label says."""
+    if decision.is_final or mode == "plan" or not _may_be_allowed(mode, access):
+        return _ONCE, _REJECT
+    session = allowed_for_good(access, roots, FOR_SESSION)
     if access.action == "edit" and not access.outside:
-        return Grant("edit", "")
-    return Grant(access.action, access.subject)
+        session = Rule("allow", "edit", FOR_SESSION, "edit")
+    project = allowed_for_good(access, roots, FOR_PROJECT)
+    never = denied_for_good(name, access, FOR_SESSION)
+    return (
+        _ONCE,
+        Offer("allow_always", "allow_always", f"Allow {_told(session)} for this session", session),
+        Offer(
+            "allow_always_project",
+            "allow_always",
+            f"Allow {_told(project)} in this project from now on",
+            project,
+        ),
+        _REJECT,
+        Offer(
+            "reject_always", "reject_always", f"Never allow {_told(never)} in this session", never
+        ),
+    )
+
+
+def _told(rule: Rule) -> str:
+    """What a rule is about, for the person who is to make it."""
+    if rule.exact or (rule.sort == "deny" and rule.tool == "shell"):
+        return _EXACTLY[rule.tool]
+    match rule.tool:
+        case "shell":
+            return f"{rule.about} …"
+        case "edit":
+            return f"edits of {rule.about}" if rule.about else "all edits in the workspace"
+        case _:
+            return "this tool"
+
+
+_EXACTLY = {
+    "shell": "this exact command",
+    "edit": "editing this file",
+    "read": "reading this file",
+    "call": "this tool, as its server describes it now,",
+}
 
 
 def _inside(access: Access) -> bool:
