@@ -6,12 +6,10 @@ from bridge.core.policy import (
     NOT_IN_PLAN_MODE,
     Allow,
     Ask,
-    Grant,
     Mode,
     Preset,
     Verdict,
     judge,
-    lasting,
     reach,
     refusal,
 )
@@ -80,48 +78,3 @@ def test_plan_mode_refuses_what_changes_things_before_it_looks() -> None:
     assert refusal("plan", mutates=True) == NOT_IN_PLAN_MODE
     assert refusal("plan", mutates=False) is None
     assert refusal("default", mutates=True) is None
-
-
-@pytest.mark.parametrize(
-    ("mode", "access", "offered"),
-    [
-        ("default", EDIT, Grant("edit", "")),
-        ("default", EDIT_OUTSIDE, Grant("edit", "/etc/a")),
-        ("default", EDIT_PROTECTED, None),
-        ("default", READ_SECRET, Grant("read", "/w/.env")),
-        ("default", SHELL, Grant("run", "make")),
-        ("default", WIDER, None),
-        ("default", NOTHING, None),
-        ("plan", SHELL, None),
-        ("default", CALL, Grant("call", "s: drop 12")),
-    ],
-)
-def test_a_lasting_permission_is_as_wide_as_its_label(
-    mode: Mode, access: Access, offered: Grant | None
-) -> None:
-    assert lasting(mode, access) == offered
-    if offered is not None:
-        assert "session" in offered.label
-        assert offered.covers(access)
-
-
-@pytest.mark.parametrize(
-    ("grant", "access", "covered"),
-    [
-        (Grant("edit", ""), EDIT, True),
-        (Grant("edit", ""), EDIT_OUTSIDE, False),
-        (Grant("edit", ""), EDIT_PROTECTED, False),
-        (Grant("edit", "/w/.git/config"), EDIT_PROTECTED, False),
-        (Grant("edit", ""), SHELL, False),
-        (Grant("run", "make"), SHELL, True),
-        (Grant("run", "make "), SHELL, False),
-        (Grant("run", "make"), HELD, True),
-        (Grant("run", "make"), WIDER, False),
-        (Grant("call", "s: drop 12"), CALL, True),
-        (Grant("call", "s: drop 11"), CALL, False),
-        (Grant("read", "/etc/a"), READ_OUTSIDE, True),
-        (Grant("read", "/etc/a"), READ_SECRET, False),
-    ],
-)
-def test_a_grant_covers_nothing_else(grant: Grant, access: Access, covered: bool) -> None:
-    assert grant.covers(access) is covered

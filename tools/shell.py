@@ -153,15 +153,28 @@ def _not_wider(wanted: Reach | None, hold: Hold) -> str:
 
 
 def _shown(arguments: ShellArguments, hold: Hold) -> tuple[Text, ...] | None:
-    """What a person is told who is asked: what for, and with which limits; None: what for."""
+    """What a person is told who is asked: what for, with which limits, and what cannot be seen."""
+    told = (*_limits(arguments, hold), *_unseen(arguments.command))
+    return (Text(arguments.description), Text(_lines(*told))) if told else None
+
+
+def _limits(arguments: ShellArguments, hold: Hold) -> tuple[str, ...]:
+    """How the command would be held, where that is worth a word, and the model's reason."""
     wanted = _wanted(arguments)
     if wanted is None and (hold.strength == "full" or hold.reach == "danger-full-access"):
-        return None
+        return ()
     limits = _SHOWN[wanted]
     if wanted is None and hold.strength == "partial":
         limits = f"In a sandbox with gaps: {'; '.join(hold.gaps)}."
     reason = arguments.justification if isinstance(arguments, ConfinedArguments) else None
-    return (Text(arguments.description), Text(_lines(*filter(None, (limits, reason)))))
+    return tuple(filter(None, (limits, reason)))
+
+
+def _unseen(command: str) -> tuple[str, ...]:
+    """The command with every character visible, where it holds some that are not."""
+    if not is_disguised(command):
+        return ()
+    return (f"It holds characters that cannot be seen: {one_line(command, len(command) * 8)}",)
 
 
 def _declined(wanted: Reach | None) -> str | None:
