@@ -135,7 +135,7 @@ def _reason(mode: Mode, preset: Preset, access: Access) -> str:
         (access.outside, "It lies outside the workspace."),
         (access.action == "call", "What tools of MCP servers do cannot be known."),
         (mode == "plan", "In plan mode nothing may change, and this might change something."),
-        (preset == "ask", f'"{preset}" asks before everything that changes something.'),
+        (preset == "ask", f'The permission "{preset}" asks before every edit and every command.'),
     ):
         if holds:
             return why
@@ -223,7 +223,7 @@ def offers(
 
 def _told(rule: Rule) -> str:
     """What a rule is about, for the person who is to make it."""
-    if rule.exact or (rule.sort == "deny" and rule.tool == "shell"):
+    if rule.exact:
         return _EXACTLY[rule.tool]
     match rule.tool:
         case "shell":

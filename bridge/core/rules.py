@@ -36,6 +36,8 @@ _MEANT = {"write": "edit", "glob": "read", "grep": "read", "bash": "shell", "run
 
 _RULE = re.compile(r"(\S+)(?:\s+(.*\S))?\s*", re.DOTALL)
 _TOOL = re.compile(r"mcp__[A-Za-z0-9_*?.-]+")
+_LONGEST_SHOWN = 60
+"""Characters of a rule that is to be read at a glance."""
 _JOINED = re.compile(r"[;&|<>`\n]|\$[({]")
 
 
@@ -213,7 +215,9 @@ def denied_for_good(name: str, access: Access, source: str) -> Rule:
     acting = [] if access.line is None else _acting(access.line)
     if len(acting) == 1 and not any(word.pattern for word in acting[0]):
         words = tuple(word.text for word in acting[0])
-        return Rule("deny", f"shell {shlex.join(words)}", source, "shell", words=words)
+        text = shlex.join((program(words[0]), *words[1:]))
+        if len(text) <= _LONGEST_SHOWN and not _JOINED.search(text):
+            return parsed("deny", f"shell {text}", source)
     return exactly("deny", "shell", access.subject, source)
 
 
