@@ -113,7 +113,11 @@ def _forget(session: Session, text: str) -> str:
     source = next((rule.source for rule in session.rules if text in _names(rule)), None)
     if source is not None:
         return f"Error: this rule is not an answer of yours; take it out of {source}"
-    return "Error: there is no such answer; /permissions shows all" if text else "You have given no answer for good."
+    return (
+        "Error: there is no such answer; /permissions shows all"
+        if text
+        else "You have given no answer for good."
+    )
 
 
 def _names(rule: Rule) -> tuple[str, str]:

@@ -242,16 +242,21 @@ more words make something worse, as they do of rm.
 
 def beginning(words: Words) -> tuple[str, ...]:
     """The first words by which a command may be allowed for good; none: only as it is."""
+    texts = [program(words[0].text), *(word.text for word in words[1:])]
     known: _Depth = _LASTING
-    for place, word in enumerate(words):
-        if isinstance(known, int) or word.pattern or word.text not in known:
+    for place, text in enumerate(texts):
+        following = None if isinstance(known, int) else known.get(text)
+        if following is None:
             return ()
-        known = known[word.text]
-        if isinstance(known, int):
-            first = words[: place + known]
-            whole = len(first) == place + known and not any(
-                one.pattern or one.text.startswith("-") for one in first[place:]
-            )
-            is_fit = whole and not goes_astray(words, len(first))
-            return tuple(one.text for one in first) if is_fit else ()
+        if isinstance(following, int):
+            return _whole(words, tuple(texts[: place + following]), place, place + following)
+        known = following
     return ()
+
+
+def _whole(words: Words, first: tuple[str, ...], place: int, length: int) -> tuple[str, ...]:
+    """The first words, if there are so many, and the others leave the command what it is."""
+    if len(first) < length or any(text.startswith("-") for text in first[place:]):
+        return ()
+    is_fit = not any(word.pattern for word in words[:length]) and not goes_astray(words, length)
+    return first if is_fit else ()

@@ -10,7 +10,7 @@ What cannot be told there makes the line unclear, which is never a yes.
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import pairwise
 from typing import Protocol
@@ -220,8 +220,16 @@ def _word(node: Node, source: bytes) -> Word | None:
     return undo(source[node.start_byte : node.end_byte].decode()) if undo else None
 
 
-def _joined(nodes: Iterable[Node], source: bytes) -> Word | None:
-    pieces = [_word(node, source) for node in nodes]
+def _joined(nodes: Sequence[Node], source: bytes) -> Word | None:
+    texts = [source[node.start_byte : node.end_byte] for node in nodes]
+    # bash(1), Brace Expansion: {} stays as it is.
+    empty = {
+        n + side for n in range(len(texts)) if texts[n : n + 2] == [b"{", b"}"] for side in (0, 1)
+    }
+    pieces = [
+        Word(texts[n].decode()) if n in empty else _word(node, source)
+        for n, node in enumerate(nodes)
+    ]
     text = "".join(piece.text for piece in pieces if piece)
     pattern = any(piece.pattern for piece in pieces if piece)
     return Word(text, pattern) if None not in pieces else None

@@ -92,10 +92,10 @@ class Rule:
     def _fits_line(self, line: Line | None) -> Fit:
         if not self.words:
             return "yes"
+        if self.sort == "allow":
+            return "no" if line is None or _covering([self], line) is None else "yes"
         if line is None:
             return "perhaps"
-        if self.sort == "allow":
-            return "no" if _covering([self], line) is None else "yes"
         fits = {_fit(self.words, command) for command in line.seen}
         if "yes" in fits:
             return "yes"
@@ -239,12 +239,9 @@ _SPECIAL = re.compile(r"[\\*?\[\] ]")
 
 
 def _acting(line: Line) -> list[Sequence[Word]]:
-    """The commands of a line that do more than read, without a wrapper that changes nothing."""
-    return [
-        _unwrapped(command) or command
-        for command, reads in zip(line.plain, line.reads, strict=True)
-        if not reads
-    ]
+    """The commands that a line is about: those that do more than read, if there are any."""
+    acting = [command for command, reads in zip(line.plain, line.reads, strict=True) if not reads]
+    return [_unwrapped(command) or command for command in acting or line.plain]
 
 
 def _remote(sort: Sort, text: str, source: str, tool: str, rest: str) -> Rule:
