@@ -66,7 +66,7 @@ def narrowed(config: Config, machine_file: Path | None, cwd: str) -> Narrowed:
 
         def remark(key: str, why: str, *, file: Path = file, lines: Lines = lines) -> None:
             where = tuple(key.split("."))
-            line = next((lines[where[:n]] for n in (2, 1) if where[:n] in lines), 1)
+            line = min((at for path, at in lines.items() if path[: len(where)] == where), default=1)
             remarks.append(f"{file}:{line}: {key} is left out: {why}")
 
         for key in left_out:

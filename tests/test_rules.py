@@ -361,7 +361,15 @@ def test_a_denied_command_is_found_wherever_it_stands(command: str) -> None:
         ),
         *("git 'push", "git pu\\\nsh", "git\u00a0push", "git push\u202e"),
         *("x" * 200_000, "bash -c '" * 20, 'trap "$X" EXIT', 'f() { "$@"; }; f git push'),
-        *("hash -p /bin/x git", "mapfile -C x", "g\\\nit push", "exec $X", "ls;" * 1100 + "ls"),
+        *(
+            "hash -p /bin/x git",
+            "mapfile -C x",
+            "g\\\nit push",
+            "exec $X",
+            "time ! git push",
+            "EXIT\nE\n\\git push",
+            "ls;" * 1100 + "ls",
+        ),
     ],
 )
 def test_what_may_be_a_denied_command_is_not_passed_over(command: str) -> None:

@@ -50,6 +50,8 @@ _EXPANSION_IN_QUOTES = re.compile(r"`|\$(?![\s|)]|$)")
 _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 _META = re.compile(r"[\s$`{}()<>&;|'\"\\]")
 """Not in a bare word. The parser lets white space into some, where bash begins another."""
+_GLUED = re.compile(r"[\s;&|<>()]")
+"""Where bash begins another word, or another command, though the parser goes on."""
 _PATTERN = re.compile(r"[*?\[]")
 _SPLIT_WORD = re.compile(r"[^ \t]\\\n")
 """bash joins what stands before and after; the parser does not."""
@@ -117,6 +119,8 @@ class _Sight:
         for node in _everywhere(root):
             if node.type in _SEPARATED and any(map(_is_odd, _gaps(node, source))):
                 clear = False
+            if node.type == "word" and _GLUED.search(_ESCAPE.sub("", _text(node, source))):
+                clear = False
             if node.type == "command":
                 clear = self._follow(tuple(_told_words(node, source)), depth) and clear
         return clear
@@ -150,6 +154,10 @@ def _everywhere(root: Node) -> Iterator[Node]:
 def _is_odd(gap: bytes) -> bool:
     """Something stands between two nodes that the parser made nothing of."""
     return gap.replace(b"\\\n", b"").strip(b" \t\n") != b""
+
+
+def _text(node: Node, source: bytes) -> str:
+    return source[node.start_byte : node.end_byte].decode(errors="replace")
 
 
 def _told_words(command: Node, source: bytes) -> Iterator[str | None]:

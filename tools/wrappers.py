@@ -57,7 +57,7 @@ def name_of(command: Seen) -> str | None:
 def inner(command: Seen) -> Inner:
     """What this command runs besides itself."""
     name = name_of(command)
-    if name is None:
+    if name is None or name in _RESERVED:
         return Inner(hidden=True)
     rest = command[1:]
     if name in _WRAPPERS:
@@ -167,6 +167,14 @@ def _su(rest: Seen) -> Inner:
     )
     return Inner(texts=texts, hidden=not texts)
 
+
+_RESERVED = frozenset(
+    {
+        *("!", "{", "}", "(", ")", "[[", "case", "do", "done", "elif", "else", "esac", "fi", "for"),
+        *("function", "if", "in", "select", "then", "until", "while"),
+    }
+)
+"""bash(1), Reserved Words: where one stands in the place of a program, bash read on."""
 
 _ACTIONS = ("-exec", "-execdir", "-ok", "-okdir")
 
