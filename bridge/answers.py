@@ -16,8 +16,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from bridge import log
-from bridge.core.policy import FOR_PROJECT
-from bridge.core.rules import BadRule, Rule, Sort, exactly, parsed
+from bridge.core.rule import FOR_PROJECT, Rule, Sort, exactly
 from bridge.core.wire import dump, load_object
 
 try:
@@ -139,7 +138,7 @@ def _rules(text: bytes, root: str) -> Iterable[Rule]:
     if stored.get("root") != root or not isinstance(answers, list):
         raise ValueError("it is of another project")
     for one in cast("list[Any]", answers):
-        with suppress(BadRule, TypeError, KeyError, AttributeError):
+        with suppress(ValueError, TypeError, KeyError, AttributeError):
             yield _rule(one)
 
 
@@ -147,6 +146,8 @@ def _rule(entry: dict[str, str]) -> Rule:
     sort: Sort = "deny" if entry["sort"] == "deny" else "allow"
     if "exactly" in entry:
         return exactly(sort, entry["exactly"], entry["of"], FOR_PROJECT)
+    from bridge.core.rules import parsed  # noqa: PLC0415 (few folders have any)
+
     return parsed(sort, entry["rule"], FOR_PROJECT)
 
 

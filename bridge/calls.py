@@ -15,11 +15,12 @@ from typing import Any
 import anyio
 from anyio.lowlevel import checkpoint_if_cancelled
 
-from bridge import knowledge
+from bridge import knowledge, permits
 from bridge.acp.editor import SessionEditor
 from bridge.answer import ending
 from bridge.core import policy, updates
 from bridge.core.effects import FunctionCall
+from bridge.core.permission import offers
 from bridge.core.records import Announced, Planned, Returned, SawFile
 from bridge.core.wire import load_object
 from bridge.errors import BridgeError
@@ -161,7 +162,7 @@ class Calls:
     ) -> Result | None:
         """None: the call may run."""
         session, access = self._session, prepared.access
-        decision = session.decide(call.name, access)
+        decision = permits.decide(session, call.name, access)
         match decision.verdict:
             case policy.Allow():
                 return None
@@ -171,16 +172,16 @@ class Calls:
                 return _declined(prepared)
             case policy.Ask():
                 pass
-        offers = policy.offers(session.mode, call.name, access, decision, session.roots)
+        offered = offers(session.mode, call.name, access, decision, session.roots)
         question = updates.question(announced, prepared.shown, decision.reason)
-        answer = await self._editor.permission(question, offers, decision.reason)
+        answer = await self._editor.permission(question, offered, decision.reason)
         if answer is not None and answer.rule is not None:
             session.answers.keep(answer.rule)
         if answer is None or not answer.allows:
             session.decline(access)
             return _declined(prepared)
         # Mode and rules may have changed while the person thought about it.
-        now = session.decide(call.name, access).verdict
+        now = permits.decide(session, call.name, access).verdict
         return Result.error(f"{call.name} {now.text}") if isinstance(now, policy.Deny) else None
 
     async def _watched(self, announced: Announced, prepared: Prepared) -> Result:
@@ -210,7 +211,7 @@ class Calls:
             planning=session.mode == "plan",
             output=screen.add,
             readable=knowledge.readable(self._bench.user_folder),
-            is_barred=session.is_barred,
+            is_barred=permits.barred(session),
         )
 
     def _finish(self, call: FunctionCall, announced: Announced, result: Result) -> None:

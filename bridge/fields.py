@@ -13,8 +13,6 @@ from urllib.parse import SplitResult, urlsplit
 
 from pydantic import AfterValidator, Field, JsonValue, ValidationInfo
 
-from bridge.core.rules import BadRule, parsed
-
 KEY_SOURCES = 'api_key_env = "VARIABLE", api_key_file = "PATH" or api_key_command = ["PROGRAM", …]'
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -146,6 +144,8 @@ def _program(value: str, info: ValidationInfo) -> str:
 
 
 def _rules(value: tuple[str, ...]) -> tuple[str, ...]:
+    from bridge.core.rules import BadRule, parsed  # noqa: PLC0415 (most users have none)
+
     for number, text in enumerate(value, 1):
         try:
             parsed("ask", text)

@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from bridge.complaints import line_numbers, sentence, syntax, unfit
 from bridge.config import KEYS, Config, Permissions
-from bridge.core.rules import Rule, Sort, parsed
+from bridge.core.rule import Rule, Sort
 from bridge.errors import ConfigError
 from tools.frozen import frozen
 
@@ -98,9 +98,13 @@ def _with_narrower(config: Config, found: _Narrower, remark: Callable[[str, str]
 
 
 def _rules(table: Permissions, source: str, sorts: tuple[Sort, ...]) -> Iterator[Rule]:
-    for sort in sorts:
-        for text in getattr(table, sort):
-            yield parsed(sort, text, source)
+    texts: list[tuple[Sort, str]] = [
+        (sort, text) for sort in sorts for text in getattr(table, sort)
+    ]
+    if texts:
+        from bridge.core.rules import parsed  # noqa: PLC0415 (most users have none)
+
+        yield from (parsed(sort, text, source) for sort, text in texts)
 
 
 def _text(file: Path) -> str | None:

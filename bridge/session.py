@@ -25,7 +25,7 @@ from bridge.core.caching import Caching
 from bridge.core.changes import Changes
 from bridge.core.goal import NO_GOAL
 from bridge.core.history import Dialect, History
-from bridge.core.policy import Decision, Mode, Preset, decide
+from bridge.core.policy import Mode, Preset
 from bridge.core.records import (
     Announced,
     Changing,
@@ -45,7 +45,7 @@ from bridge.core.records import (
     Titled,
     Told,
 )
-from bridge.core.rules import Rule
+from bridge.core.rule import Rule
 from bridge.errors import BridgeError
 from bridge.interrupted import interrupted
 from bridge.journal import Journal
@@ -293,22 +293,6 @@ class Session:
             return False
         self.record(Switched("mode", mode))
         return True
-
-    def decide(self, name: str, access: Access) -> Decision:
-        """What becomes of a call of this tool that would touch this."""
-        return decide(self.mode, self.permission, name, access, self._all_rules(), self._scope())
-
-    def _all_rules(self) -> tuple[Rule, ...]:
-        return (*self.answers.rules(), *self.rules)
-
-    def _scope(self) -> tuple[str, ...]:
-        return (*self.roots, os.path.expanduser("~"))
-
-    def is_barred(self, path: str) -> bool:
-        """Whether a rule keeps the file at this resolved path from being read."""
-        rules = [rule for rule in self._all_rules() if (rule.sort, rule.tool) == ("deny", "read")]
-        scope = self._scope() if rules else ()
-        return any(rule.fits("read", Access("read", path), scope) != "no" for rule in rules)
 
     def decline(self, access: Access) -> None:
         """The person refused this; a refusal of wider limits stands until the next prompt."""

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from bridge import options
 from bridge.config import Model
-from bridge.core.rules import Rule
+from bridge.core.rule import Rule
 from bridge.errors import EditorError
 from bridge.session import Session
 

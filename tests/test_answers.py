@@ -9,8 +9,8 @@ from threading import Thread
 import pytest
 
 from bridge.answers import Answers
-from bridge.core.policy import FOR_PROJECT, FOR_SESSION
-from bridge.core.rules import Rule, exactly, parsed
+from bridge.core.rule import FOR_PROJECT, FOR_SESSION, Rule, exactly
+from bridge.core.rules import parsed
 
 TEST = parsed("allow", "shell npm test", FOR_PROJECT)
 BUILD = exactly("allow", "shell", "rm -rf 'a b'\nmake", FOR_PROJECT)

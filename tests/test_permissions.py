@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.fake_editor import choose
+from tests.fake_editor import Answer, choose
 from tests.fake_responses import FakeResponses, called, said, stream
 from tests.laws import Message
 from tests.stage import Stage, stage
@@ -350,8 +350,8 @@ async def test_an_answer_for_the_project_holds_until_it_is_taken_back(tmp_path: 
             (shown,) = [one["content"]["text"] for one in at.news() if "messageId" in one]
             return times, shown
 
-    def pick(option: str) -> Any:
-        return lambda _: {"outcome": {"outcome": "selected", "optionId": option}}
+    def pick(option: str) -> Answer:
+        return lambda params: {"outcome": {"outcome": "selected", "optionId": option}}
 
     line = "- allow `shell go test` (your answer for this project)"
     times, shown = await session("allow_once")

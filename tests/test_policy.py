@@ -5,22 +5,21 @@ from typing import cast
 
 import pytest
 
+from bridge.core.permission import Decision, decide, offers
 from bridge.core.policy import (
     NOT_IN_PLAN_MODE,
     Allow,
     Ask,
-    Decision,
     Deny,
     Mode,
     Preset,
     Verdict,
-    decide,
     judge,
-    offers,
     reach,
     refusal,
 )
-from bridge.core.rules import Rule, Sort, parsed
+from bridge.core.rule import Rule, Sort
+from bridge.core.rules import parsed
 from tools.base import Access
 from tools.shell_line import look
 

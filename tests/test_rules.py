@@ -6,16 +6,15 @@ from dataclasses import replace
 
 import pytest
 
+from bridge.core.rule import Rule, Sort, exactly
 from bridge.core.rules import (
     BadRule,
     Fit,
-    Rule,
-    Sort,
     allowed_for_good,
     allowing,
     denied_for_good,
-    exactly,
     first,
+    fits,
     parsed,
 )
 from tools.base import Access
@@ -39,7 +38,7 @@ def allows(rules: str | Sequence[str], command: str) -> bool:
 
 
 def fit(rule: str, command: str, sort: Sort = "deny") -> Fit:
-    return parsed(sort, rule).fits("shell", run(command), SCOPE)
+    return fits(parsed(sort, rule), "shell", run(command), SCOPE)
 
 
 # -- texts ---------------------------------------------------------------------------------------
@@ -241,7 +240,21 @@ def test_what_the_line_reads_must_be_open_too() -> None:
             "git -P push",
         ),
         *("/usr/bin/git push", "./git push", "GIT push", "g''it push", "git 'push'", '"git" push'),
-        *("\\git push", "git \\\n  push", "git\tpush", "git push > log 2>&1", "git push &"),
+        *(
+            "\\git push",
+            "git \\\n  push",
+            "git\tpush",
+            "git push > log 2>&1",
+            "git > log push",
+            "git 2>&1 push",
+            "git <<E push\na\nE",
+            "git <<< a push",
+            "> x git push",
+            "git >&- push",
+            "git > a > b push",
+            "xargs 2>&1 git push x",
+            "git push &",
+        ),
         *(
             "x || git push",
             "ls | git push",
@@ -430,7 +443,7 @@ def test_words_and_options_of_a_denied_command(rule: str, command: str, expected
 
 def test_a_line_that_nobody_looked_at_may_be_anything() -> None:
     rule = parsed("deny", "shell git push")
-    assert rule.fits("shell", Access("run", "ls"), SCOPE) == "perhaps"
+    assert fits(rule, "shell", Access("run", "ls"), SCOPE) == "perhaps"
 
 
 def test_a_long_line_takes_no_long_time() -> None:
@@ -476,8 +489,8 @@ def test_a_long_line_takes_no_long_time() -> None:
     ],
 )
 def test_a_pattern_of_paths_is_read_as_gitignore_is(rule: str, path: str, covered: bool) -> None:
-    fits = parsed("allow", rule).fits("write", Access("edit", path), SCOPE)
-    assert fits == ("yes" if covered else "no")
+    found = fits(parsed("allow", rule), "write", Access("edit", path), SCOPE)
+    assert found == ("yes" if covered else "no")
 
 
 @pytest.mark.parametrize(
@@ -492,23 +505,23 @@ def test_a_pattern_of_paths_is_read_as_gitignore_is(rule: str, path: str, covere
     ],
 )
 def test_a_denied_path_is_found_under_any_name(access: Access) -> None:
-    assert parsed("deny", "edit Secret").fits("edit", access, SCOPE) == "yes"
+    assert fits(parsed("deny", "edit Secret"), "edit", access, SCOPE) == "yes"
 
 
 def test_an_allowed_path_is_the_one_that_a_link_leads_to() -> None:
     rule = parsed("allow", "edit docs/**")
     through = Access("edit", "/w/src/a", named="/w/docs/link")
-    assert rule.fits("edit", through, SCOPE) == "no"
-    assert rule.fits("edit", Access("edit", "/w/docs/a", named="/w/src/link"), SCOPE) == "yes"
+    assert fits(rule, "edit", through, SCOPE) == "no"
+    assert fits(rule, "edit", Access("edit", "/w/docs/a", named="/w/src/link"), SCOPE) == "yes"
 
 
 def test_a_rule_without_a_pattern_allows_what_lies_in_the_workspace() -> None:
     edit, read = parsed("allow", "edit"), parsed("allow", "read")
-    assert edit.fits("edit", Access("edit", "/etc/a", outside=True), SCOPE) == "no"
-    assert read.fits("read", Access("read", "/w/.env", secret=True), SCOPE) == "no"
-    assert edit.fits("edit", Access("edit", "/w/.env", secret=True), SCOPE) == "yes"
+    assert fits(edit, "edit", Access("edit", "/etc/a", outside=True), SCOPE) == "no"
+    assert fits(read, "read", Access("read", "/w/.env", secret=True), SCOPE) == "no"
+    assert fits(edit, "edit", Access("edit", "/w/.env", secret=True), SCOPE) == "yes"
     denied = parsed("deny", "edit")
-    assert denied.fits("edit", Access("edit", "/etc/a", outside=True), SCOPE) == "yes"
+    assert fits(denied, "edit", Access("edit", "/etc/a", outside=True), SCOPE) == "yes"
 
 
 @pytest.mark.parametrize(
@@ -516,19 +529,19 @@ def test_a_rule_without_a_pattern_allows_what_lies_in_the_workspace() -> None:
 )
 def test_a_file_of_secrets_is_allowed_by_its_name_alone(rule: str, covered: Fit) -> None:
     access = Access("read", "/w/conf/.env", secret=True)
-    assert parsed("allow", rule).fits("read", access, SCOPE) == covered
+    assert fits(parsed("allow", rule), "read", access, SCOPE) == covered
 
 
 def test_a_home_that_is_not_known_holds_nothing() -> None:
     rule = parsed("deny", "read ~/x")
-    assert rule.fits("read", Access("read", "/x"), ("/w", "")) == "no"
+    assert fits(rule, "read", Access("read", "/x"), ("/w", "")) == "no"
 
 
 def test_a_tool_of_a_server_is_known_by_its_name() -> None:
     rule, call = parsed("deny", "mcp__db__*"), Access("call", "db: drop 12")
-    assert rule.fits("mcp__db__drop", call, SCOPE) == "yes"
-    assert rule.fits("mcp__web__drop", call, SCOPE) == "no"
-    assert rule.fits("shell", run("ls"), SCOPE) == "no"
+    assert fits(rule, "mcp__db__drop", call, SCOPE) == "yes"
+    assert fits(rule, "mcp__web__drop", call, SCOPE) == "no"
+    assert fits(rule, "shell", run("ls"), SCOPE) == "no"
 
 
 # -- the best of several ---------------------------------------------------------------------------
@@ -660,15 +673,15 @@ def test_never_is_about_this_command_wherever_it_stands(command: str, rule: str,
     made = denied_for_good("shell", run(command), "me")
     assert made.text == rule
     for line in (command, also):
-        assert made.fits("shell", run(line), SCOPE) == "yes"
-    assert made.fits("shell", run("ls"), SCOPE) == "no"
+        assert fits(made, "shell", run(line), SCOPE) == "yes"
+    assert fits(made, "shell", run("ls"), SCOPE) == "no"
 
 
 def test_never_is_about_this_file_or_this_tool() -> None:
     edit = Access("edit", "/w/a", named="/w/b")
     assert denied_for_good("edit", edit, "me") == exactly("deny", "edit", "/w/a", "me")
     call = denied_for_good("mcp__db__drop", Access("call", "db: drop 12"), "me")
-    assert call.fits("mcp__db__drop", Access("call", "db: drop 99"), SCOPE) == "yes"
+    assert fits(call, "mcp__db__drop", Access("call", "db: drop 99"), SCOPE) == "yes"
     assert denied_for_good("shell", Access("run", "ls"), "me") == Rule(
         "deny", "shell ls", "me", "shell", exact=True
     )

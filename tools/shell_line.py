@@ -34,6 +34,13 @@ _DISGUISE = re.compile(
     "[\u0000-\u0008\u000b-\u001f\u007f-\u00a0\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]"
 )
 """Characters that make a line look other than what it is."""
+_ARGUMENTS = frozenset(
+    {
+        *("word", "number", "string", "raw_string", "ansi_c_string", "translated_string"),
+        *("concatenation", "expansion", "simple_expansion", "command_substitution"),
+        *("process_substitution", "arithmetic_expansion", "brace_expression"),
+    }
+)
 _JOINS = frozenset({"&&", "||", ";", "|"})
 _GROUPS = frozenset({"program", "list", "pipeline"})
 _SEPARATED = _GROUPS | {
@@ -123,6 +130,8 @@ class _Sight:
                 clear = False
             if node.type == "command":
                 clear = self._follow(tuple(_told_words(node, source)), depth) and clear
+            if node.type == "redirected_statement" and node.children[0].type == "command":
+                clear = self._follow(_redirected(node, source), depth) and clear
         return clear
 
     def _follow(self, words: Seen, depth: int) -> bool:
@@ -160,15 +169,33 @@ def _text(node: Node, source: bytes) -> str:
     return source[node.start_byte : node.end_byte].decode(errors="replace")
 
 
+def _redirected(statement: Node, source: bytes) -> Seen:
+    """The command of a statement with all its words: some stand behind a redirection."""
+    command, *redirections = statement.children
+    more = (word for node in redirections for word in _behind(node, source))
+    return (*_told_words(command, source), *more)
+
+
+def _behind(redirection: Node, source: bytes) -> Iterator[str | None]:
+    """Words that the parser takes for further places to write to, and bash for the command's."""
+    words = [node for node in redirection.children if node.type in _ARGUMENTS]
+    opens = any(node.type in (">&-", "<&-", "<<", "<<-") for node in redirection.children)
+    yield from (_told(node, source) for node in words[0 if opens else 1 :])
+
+
 def _told_words(command: Node, source: bytes) -> Iterator[str | None]:
     for node in command.children:
-        if node.type == "command_name":
-            word = _word(node.children[0], source) if len(node.children) == 1 else None
-        elif node.type == "variable_assignment" or node.type.endswith("_redirect"):
-            continue
-        else:
-            word = _word(node, source)
-        yield None if word is None or word.pattern else word.text
+        if node.type.endswith("_redirect"):
+            yield from _behind(node, source)
+        elif node.type == "command_name":
+            yield _told(node.children[0], source) if len(node.children) == 1 else None
+        elif node.type != "variable_assignment":
+            yield _told(node, source)
+
+
+def _told(node: Node, source: bytes) -> str | None:
+    word = _word(node, source)
+    return None if word is None or word.pattern else word.text
 
 
 @cache

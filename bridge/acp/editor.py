@@ -12,7 +12,7 @@ from typing import Any, Literal, cast
 from bridge.acp.connection import Connection
 from bridge.core import updates
 from bridge.core.handshake import Capabilities
-from bridge.core.policy import Offer
+from bridge.core.rule import Offer
 from bridge.core.updates import Update
 from bridge.core.wire import JsonObject, dump, encode
 from bridge.errors import EditorError

@@ -14,18 +14,18 @@ import re
 import shlex
 from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
+from functools import lru_cache
 from typing import Literal, TypeAlias
 
+from bridge.core.rule import Rule, Sort, exactly
 from tools.argv import Line, Seen, Word
 from tools.base import Access
-from tools.frozen import frozen
 from tools.globs import Rule as Glob
 from tools.globs import rule as glob
 from tools.paths import folded, is_inside
 from tools.programs import beginning, goes_astray, program
 from tools.wrappers import name_of
 
-Sort = Literal["allow", "ask", "deny"]
 Fit = Literal["yes", "perhaps", "no"]
 Scope: TypeAlias = Sequence[str]
 """The folders of the workspace, absolute and resolved, and the home folder last."""
@@ -45,92 +45,72 @@ class BadRule(ValueError):
     """A text that is no rule; what is wrong, as the rest of a sentence that begins with it."""
 
 
-@frozen
-class Rule:
-    """One rule, made by parsed()."""
+def fits(rule: Rule, name: str, access: Access, scope: Scope) -> Fit:
+    """Whether the rule is about a call of this tool that would touch this."""
+    if rule.tool.startswith("mcp__"):
+        return "yes" if fnmatchcase(name, rule.tool) else "no"
+    if _ACTIONS.get(rule.tool, rule.tool) != access.action:
+        return "no"
+    if rule.exact:
+        return "yes" if access.subject == rule.about else "no"
+    if access.action == "run":
+        return _fits_line(rule, access.line)
+    return "yes" if _fits_path(rule, access, scope) else "no"
 
-    sort: Sort
-    text: str
-    """As it was written."""
-    source: str = ""
-    """Where: a file, or an answer of the person's."""
-    tool: str = ""
-    words: tuple[str, ...] = ()
-    pattern: Glob | None = None
-    exact: bool = False
-    """About this very command line, or this file, and no other."""
 
-    def fits(self, name: str, access: Access, scope: Scope) -> Fit:
-        """Whether the rule is about a call of this tool that would touch this."""
-        if self.tool.startswith("mcp__"):
-            return "yes" if fnmatchcase(name, self.tool) else "no"
-        if _ACTIONS.get(self.tool, self.tool) != access.action:
-            return "no"
-        if self.exact:
-            return "yes" if access.subject == self.about else "no"
-        if access.action == "run":
-            return self._fits_line(access.line)
-        strict = self.sort == "allow"
-        hidden = access.action == "read" and access.secret
-        if strict and self.pattern is None:
-            return "no" if access.outside or hidden else "yes"
-        named = (access.subject,) if strict else (access.subject, access.named)
-        about = any(path and self._is_about(path, scope, strict=strict) for path in named)
-        blind = strict and hidden and not self._names_files
-        return "yes" if about and not blind else "no"
+def _fits_path(rule: Rule, access: Access, scope: Scope) -> bool:
+    hidden = access.action == "read" and access.secret
+    if rule.sort != "allow":
+        return _is_about(rule, access.subject, scope) or _is_about(rule, access.named, scope)
+    if not rule.about:
+        return not (access.outside or hidden)
+    # Whoever means a file of secrets says more of its name than that there is one.
+    blind = hidden and rule.about.rpartition("/")[2].strip("*") == ""
+    return not blind and _is_below(access.subject, _bases(rule, scope), _pattern(rule.about))
 
-    @property
-    def about(self) -> str:
-        """What follows the tool."""
-        return self.text.partition(" ")[2]
 
-    @property
-    def _names_files(self) -> bool:
-        """The pattern says more of a file's name than that there is one."""
-        return self.about.rpartition("/")[2].strip("*") != ""
+def _is_about(rule: Rule, path: str, scope: Scope) -> bool:
+    """Whether the path, or a folder above it, fits the pattern under any spelling."""
+    if not rule.about or not path:
+        return path != ""
+    bases = map(folded, _bases(rule, scope))
+    return _is_below(folded(path), bases, _pattern(folded(rule.about)))
 
-    def _fits_line(self, line: Line | None) -> Fit:
-        if not self.words:
-            return "yes"
-        if self.sort == "allow":
-            return "no" if line is None or _covering([self], line) is None else "yes"
-        if line is None:
-            return "perhaps"
-        fits = {_fit(self.words, command) for command in line.seen}
-        if "yes" in fits:
-            return "yes"
-        guessed = any(_fit(self.words, command) != "no" for command in line.guessed)
-        return "perhaps" if "perhaps" in fits or guessed or not line.clear else "no"
 
-    def covers(self, command: Sequence[Word]) -> bool:
-        """Whether an allowed beginning is that of this command, and the rest leaves it so."""
-        inner = _unwrapped(command)
-        return self._begins(command) or (inner is not None and self._begins(inner))
+def _bases(rule: Rule, scope: Scope) -> Sequence[str]:
+    """The folders that the pattern may start at."""
+    *roots, home = scope
+    if rule.about.startswith("~/"):
+        return [home] if home else []
+    return [*roots, "/"] if rule.about.startswith("/") else roots
 
-    def _begins(self, command: Sequence[Word]) -> bool:
-        if not self.words:
-            return True
-        first = command[: len(self.words)]
-        if any(word.pattern for word in first):
-            return False
-        texts = (program(first[0].text), *(word.text for word in first[1:]))
-        return texts == self.words and not goes_astray(command, len(first))
 
-    def _is_about(self, path: str, scope: Scope, *, strict: bool) -> bool:
-        """Whether the path, or a folder above it, fits the pattern."""
-        if self.pattern is None:
-            return True
-        if strict:
-            return _is_below(path, self._bases(scope), self.pattern)
-        bases = map(folded, self._bases(scope))
-        return _is_below(folded(path), bases, glob(folded(_anchored(self.about))))
+def _fits_line(rule: Rule, line: Line | None) -> Fit:
+    if not rule.words:
+        return "yes"
+    if rule.sort == "allow":
+        return "no" if line is None or _covering([rule], line) is None else "yes"
+    if line is None:
+        return "perhaps"
+    found = {_fit(rule.words, command) for command in line.seen}
+    if "yes" in found:
+        return "yes"
+    guessed = any(_fit(rule.words, command) != "no" for command in line.guessed)
+    return "perhaps" if "perhaps" in found or guessed or not line.clear else "no"
 
-    def _bases(self, scope: Scope) -> Sequence[str]:
-        """The folders that the pattern may start at."""
-        *roots, home = scope
-        if self.about.startswith("~/"):
-            return [home] if home else []
-        return [*roots, "/"] if self.about.startswith("/") else roots
+
+def _covers(rule: Rule, command: Sequence[Word]) -> bool:
+    """Whether an allowed beginning is that of this command, and the rest leaves it so."""
+    inner = _unwrapped(command)
+    return _begins(rule.words, command) or (inner is not None and _begins(rule.words, inner))
+
+
+def _begins(words: tuple[str, ...], command: Sequence[Word]) -> bool:
+    first = command[: len(words)]
+    if not words or any(word.pattern for word in first):
+        return not words
+    texts = (program(first[0].text), *(word.text for word in first[1:]))
+    return texts == words and not goes_astray(command, len(first))
 
 
 def parsed(sort: Sort, text: str, source: str = "") -> Rule:
@@ -147,14 +127,10 @@ def parsed(sort: Sort, text: str, source: str = "") -> Rule:
         raise BadRule("must begin with shell, edit, read or mcp__SERVER__TOOL")
     if not rest:
         return Rule(sort, tool, source, tool)
-    if tool == "shell":
-        return Rule(sort, f"{tool} {rest}", source, tool, words=_words(rest))
-    return Rule(sort, f"{tool} {rest}", source, tool, pattern=_pattern(rest))
-
-
-def exactly(sort: Sort, tool: str, subject: str, source: str) -> Rule:
-    """The rule about one command line, or one file, and no other."""
-    return Rule(sort, f"{tool} {subject}", source, tool, exact=True)
+    words = _words(rest) if tool == "shell" else ()
+    if tool != "shell":
+        _checked(rest)
+    return Rule(sort, f"{tool} {rest}", source, tool, words)
 
 
 def first(
@@ -164,7 +140,7 @@ def first(
     perhaps: Rule | None = None
     for rule in rules:
         if rule.sort == sort:
-            match rule.fits(name, access, scope):
+            match fits(rule, name, access, scope):
                 case "yes":
                     return rule, "yes"
                 case "perhaps":
@@ -186,7 +162,7 @@ def allowing(rules: Iterable[Rule], name: str, access: Access, scope: Scope) -> 
 def _covering(rules: Iterable[Rule], line: Line) -> Rule | None:
     """The first of the rules that allow each command of the line that does more than read."""
     shell = [rule for rule in rules if rule.tool == "shell" and not rule.exact]
-    found = [next((rule for rule in shell if rule.covers(one)), None) for one in line.plain]
+    found = [next((rule for rule in shell if _covers(rule, one)), None) for one in line.plain]
     if not all(rule or reads for rule, reads in zip(found, line.reads, strict=True)):
         return None
     return next((rule for rule in found if rule is not None), None)
@@ -264,7 +240,8 @@ def _words(text: str) -> tuple[str, ...]:
     return (program(words[0]), *words[1:])
 
 
-def _pattern(text: str) -> Glob:
+def _checked(text: str) -> None:
+    """BadRule for a text that is no pattern of paths."""
     if text.startswith("!"):
         raise BadRule("must not begin with !; write a rule of another kind")
     if ".." in text.split("/"):
@@ -272,14 +249,15 @@ def _pattern(text: str) -> Glob:
     if re.match(r"~[^/]", text):
         raise BadRule("begins with ~, which must be followed by /")
     try:
-        return glob(_anchored(text))
+        _pattern(text)
     except ValueError as error:
         raise BadRule(f"is no pattern: it holds {error}") from None
 
 
-def _anchored(text: str) -> str:
+@lru_cache(256)
+def _pattern(text: str) -> Glob:
     """The pattern, as seen from the folder that it starts at."""
-    return text.removeprefix("~") if text.startswith("~/") else text
+    return glob(text.removeprefix("~") if text.startswith("~/") else text)
 
 
 def _is_below(path: str, bases: Iterable[str], pattern: Glob) -> bool:
