@@ -204,7 +204,7 @@ async def test_a_limit_stops_before_the_request_that_would_pass_it(
     prompt: str, limit: dict[str, Any], requests: int, tmp_path: Path
 ) -> None:
     model = FakeResponses(*calls_for_ever(9))
-    async with stage(tmp_path, model, whole=limit) as play:
+    async with stage(tmp_path, model, top=limit) as play:
         assert await play.prompt(prompt) == {"stopReason": "max_turn_requests"}
         assert len(model.asked) == requests
         assert "Stopped before the next request: this session has" in play.editor.text()
@@ -215,7 +215,7 @@ async def test_a_limit_stops_before_the_request_that_would_pass_it(
 async def test_rounds_on_a_goal_count_and_a_yes_allows_as_much_again(tmp_path: Path) -> None:
     rounds = [stream(said("Not yet."), usage=usage(90, 10, cost=0.5)) for _ in range(9)]
     model = FakeResponses(*rounds)
-    async with stage(tmp_path, model, whole={"max_cost": 1, "goal_rounds": 6}) as play:
+    async with stage(tmp_path, model, top={"max_cost": 1, "goal_rounds": 6}) as play:
         play.editor.answers["session/request_permission"] = choose("allow_once")
         assert await play.prompt("/goal Ship it") == {"stopReason": "end_turn"}
         assert len(model.asked) == 6
@@ -230,10 +230,10 @@ async def test_a_limit_holds_after_a_load_though_prices_are_gone(tmp_path: Path)
     limit, expensive = {"max_cost": 1}, {"price": {"input": 10_000.0, "output": 10_000.0}}
     cheap = {"name": "Now without a price"}
     answer = stream(said("Hi"), usage=usage(90, 10))
-    async with stage(tmp_path, FakeResponses(answer), settings=expensive, whole=limit) as play:
+    async with stage(tmp_path, FakeResponses(answer), settings=expensive, top=limit) as play:
         await play.prompt()
         session = play.session
-    async with stage(tmp_path, FakeResponses(), settings=cheap, whole=limit) as play:
+    async with stage(tmp_path, FakeResponses(), settings=cheap, top=limit) as play:
         await load(play, session)
         assert await play.prompt() == {"stopReason": "max_turn_requests"}
         assert "this session has cost 1.00 USD, of 1 allowed" in play.editor.text()
@@ -246,7 +246,7 @@ async def test_costs_of_two_currencies_are_told_apart_and_limited_together(tmp_p
         stream(said("Two"), usage=usage(10, 0, cost=0.75)),
     ]
     settings, limit = {"price": PRICE}, {"max_cost": 2.5}
-    async with stage(tmp_path, FakeResponses(*scripts), settings=settings, whole=limit) as play:
+    async with stage(tmp_path, FakeResponses(*scripts), settings=settings, top=limit) as play:
         for _ in range(2):
             assert await play.prompt() == {"stopReason": "end_turn"}
         assert await play.prompt() == {"stopReason": "max_turn_requests"}
