@@ -50,6 +50,7 @@ from bridge.journal import Journal
 from bridge.responses.quirks import InForce, in_force
 from bridge.store import timestamp
 from tools.base import Access, AnyTool, Rewrite
+from tools.looks import Looks
 from tools.seen import Seen, digest
 
 
@@ -131,6 +132,7 @@ class Session:
         self.title: str | None = None
         self.history = History()
         self.seen = Seen()
+        self.looks = Looks()
         self.introduced = False
         """The model was told what the project tells every agent."""
         self.looked_for: set[str] = set()
@@ -190,6 +192,11 @@ class Session:
         if self._scratch is None:
             self._scratch = os.path.realpath(tempfile.mkdtemp(prefix="responses-acp-"))
         return self._scratch
+
+    @property
+    def folders(self) -> tuple[tuple[str, str], ...]:
+        """The folders that the editor opened: resolved, and as it names them."""
+        return tuple((os.path.realpath(named), named) for named in (self.cwd, *self.directories))
 
     @property
     def roots(self) -> tuple[str, ...]:

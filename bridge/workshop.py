@@ -142,9 +142,10 @@ class SessionShell:
         reach: Reach | None = None,
     ) -> Ended:
         """Run one command; what it may touch is settled now, since most calls run none."""
-        return await self._shell().run(
-            command, cwd=cwd, timeout=timeout, output=output, reach=reach
-        )
+        with self.session.looks.command():
+            return await self._shell().run(
+                command, cwd=cwd, timeout=timeout, output=output, reach=reach
+            )
 
     def _shell(self) -> ConfinedShell:
         session = self.session

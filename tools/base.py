@@ -323,6 +323,18 @@ class Files(Protocol):
         ...
 
 
+class Buffers(Protocol):
+    """The texts that an editor holds, which may not be on disk yet; paths are as it names them."""
+
+    async def buffer(self, path: str) -> str | None:
+        """The text of a file as the editor has it, saved or not; None where it does not say."""
+        ...
+
+    async def set_buffer(self, path: str, text: str) -> bool:
+        """Let the editor have a whole new text of a file; whether it said that it took it."""
+        ...
+
+
 class NotRegular(OSError):
     """Something is there that is not a regular file; the text says what."""
 

@@ -5,7 +5,8 @@ from pydantic import Field
 from tools import paths
 from tools.base import Arguments, Card, Change, Context, Prepared, Result, Tool
 from tools.hint import hint
-from tools.known import Known, known, look, unfitting, unwritable
+from tools.known import Known, known, look, outcome, unfitting, unwritable
+from tools.seen import digest
 from tools.splice import BOM, Ambiguous, Spliced, Unmatched, decode, splice
 from tools.target import locate
 
@@ -50,8 +51,9 @@ async def _prepare(arguments: EditArguments, context: Context) -> Prepared | Res
         stamp = await file.replace(spliced.data, context)
         if isinstance(stamp, Result):
             return stamp
-        context.seen.edited(file.target.resolved, stamp, file.sight, spliced.edited)
-        text = _text(file, spliced) if every else _text(file, None)
+        if stamp.digest == digest(spliced.data):
+            context.seen.edited(file.target.resolved, stamp, file.sight, spliced.edited)
+        text = _text(file, spliced if every else None) + outcome(stamp, spliced.data)
         return Result(text, shown=(change,), title=_title(arguments, context.cwd))
 
     return Prepared(file.target.access, run, (change,), file.rewrite(spliced.data))

@@ -9,7 +9,7 @@ import re
 
 from tools.base import Bytes, Change, Context, FileTooLarge, Result, Rewrite, StaleFile
 from tools.frozen import frozen
-from tools.seen import Sight, Stamp
+from tools.seen import Sight, Stamp, digest
 from tools.splice import UNDECODABLE, decode
 from tools.target import MOVED, Target
 
@@ -37,7 +37,10 @@ class Known:
         return Rewrite(self.target.resolved, self.present.data, data)
 
     async def replace(self, data: bytes, context: Context) -> Stamp | Result:
-        """Put new bytes in the file's place, if it is still the same."""
+        """Put new bytes in the file's place, if it is still the same; the stamp is of the outcome.
+
+        Where the outcome is other bytes, nothing is known of the file any more.
+        """
         if await self.target.has_moved(context.files):
             return self.target.refusal(MOVED)
         try:
@@ -46,6 +49,13 @@ class Known:
             return self.target.refusal(CHANGED)
         except OSError as error:
             return self.target.refusal(error)
+
+
+def outcome(stamp: Stamp, data: bytes) -> str:
+    """What became of a change in the editor, as a sentence; nothing where the disk has it."""
+    if stamp.digest != digest(data):
+        return " The editor changed the text once more, as formatters do: read it before you go on."
+    return " It is unsaved in the editor; commands see what is on disk." * stamp.unsaved
 
 
 async def look(target: Target, context: Context) -> Bytes | Result | None:

@@ -64,12 +64,15 @@ async def _read(target: Target, page: Page, context: Context) -> Result:
         where = f'"{target.path}" ({page.lines} lines)'
         return Result.error(f"offset {page.first} is out of range for {where}")
     context.seen.read(target.resolved, stamp, lines=page.lines, shown=page.whole)
-    return Result(_text(target.path, page))
+    return Result(_text(target.path, page, [*page.notes(), *[_UNSAVED] * stamp.unsaved]))
 
 
-def _text(path: str, page: Page) -> str:
+_UNSAVED = "unsaved text of the editor; commands see what is on disk"
+
+
+def _text(path: str, page: Page, facts: list[str]) -> str:
     rows = "".join(f"{row}\n" for row in page.rows) + "\n" * bool(page.rows)
-    notes = f"\n({', '.join(page.notes())})" * bool(page.notes())
+    notes = f"\n({', '.join(facts)})" * bool(facts)
     return (
         f"<path>{path}</path>\n<type>file</type>\n<content>\n"
         f"{rows}{_footer(page)}{notes}\n</content>"

@@ -33,6 +33,8 @@ class Stamp:
     """Of all bytes."""
     version: Version
     """Which file that was; equal versions are no proof of equal bytes."""
+    unsaved: bool = False
+    """They were an editor's and not on disk."""
 
 
 def new_digest() -> blake2b:

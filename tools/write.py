@@ -8,8 +8,8 @@ from pydantic import Field
 
 from tools import paths
 from tools.base import Arguments, Card, Change, Context, Prepared, Result, Rewrite, Tool
-from tools.known import Known, known, look, unfitting, unwritable
-from tools.seen import Span, Stamp
+from tools.known import Known, known, look, outcome, unfitting, unwritable
+from tools.seen import Span, Stamp, digest
 from tools.splice import BOM, count_lines, overwrite
 from tools.target import MOVED, Target, locate
 
@@ -66,8 +66,10 @@ def _prepared(
             stamp = await file.replace(data, context)
         if isinstance(stamp, Result):
             return stamp
-        context.seen.wrote(target.resolved, stamp, lines=count_lines(data))
+        if stamp.digest == digest(data):
+            context.seen.wrote(target.resolved, stamp, lines=count_lines(data))
         deed = f"{'Created' if file is None else 'Updated'} file {_facts(content, data)}"
+        deed += outcome(stamp, data)
         text = f"<path>{target.path}</path>\n<type>file</type>\n{deed}"
         return Result(text, shown=(change,), title=_title(arguments, context.cwd))
 
