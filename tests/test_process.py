@@ -371,3 +371,16 @@ def test_the_environment_says_that_nobody_sits_at_a_terminal() -> None:
         "GIT_EDITOR": "false",
         "TMPDIR": "/scratch",
     }
+
+
+async def test_output_beyond_what_is_told_is_whole_in_a_file(shell: LocalShell) -> None:
+    ended = await run(shell, "seq 20000; seq 5 >&2")
+    assert ended.truncated
+    (path,) = ended.whole
+    assert path.startswith(f"{shell.scratch}/stdout-")
+    whole = await anyio.Path(path).read_text(encoding="utf-8")
+    assert whole == "".join(f"{number}\n" for number in range(1, 20_001))
+    assert (
+        (await run(shell, "seq 5; seq 20000 >&2")).whole[0].startswith(f"{shell.scratch}/stderr-")
+    )
+    assert (await run(shell, "seq 5")).whole == ()

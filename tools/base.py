@@ -364,6 +364,8 @@ class Ended:
     timed_out: bool = False
     truncated: bool = False
     """Output was dropped; the texts say where and how much."""
+    whole: tuple[str, ...] = ()
+    """The files that hold all of such output."""
     notes: tuple[str, ...] = ()
     """What a sandbox has to say about it."""
 

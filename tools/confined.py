@@ -67,7 +67,7 @@ class ConfinedShell:
             launch = Launch(started, environment, "/", (*passed, say))
             moved: list[str] = []
             try:
-                ended = await follow(launch, timeout=timeout, output=output)
+                ended = await follow(launch, timeout=timeout, output=output, spill=fence.scratch)
             finally:
                 await _tidy(found.watched, moved)
             said = _heard(hear)

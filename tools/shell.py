@@ -266,7 +266,8 @@ _HINT = (
 
 def _markers(ended: Ended, milliseconds: int) -> list[str]:
     """How the command ended, where that is worth a word."""
-    markers = [f"[sandbox: {note}]" for note in ended.notes]
+    markers = [f"[whole output: {path}]" for path in ended.whole]
+    markers += [f"[sandbox: {note}]" for note in ended.notes]
     if any("denied" in note for note in ended.notes):
         markers.append(_HINT)
     if ended.timed_out:
