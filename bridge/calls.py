@@ -220,6 +220,7 @@ class Calls:
             planning=session.mode == "plan",
             output=screen.add,
             readable=knowledge.readable(self._bench.user_folder),
+            jobs=session.jobs,
         )
 
     def _finish(self, call: FunctionCall, announced: Announced, result: Result) -> None:

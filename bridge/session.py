@@ -50,6 +50,7 @@ from bridge.journal import Journal
 from bridge.responses.quirks import InForce, in_force
 from bridge.store import timestamp
 from tools.base import Access, AnyTool, Rewrite
+from tools.jobs import LocalJobs
 from tools.looks import Looks
 from tools.seen import Seen, digest
 
@@ -133,6 +134,7 @@ class Session:
         self.history = History()
         self.seen = Seen()
         self.looks = Looks()
+        self.jobs = LocalJobs()
         self.introduced = False
         """The model was told what the project tells every agent."""
         self.looked_for: set[str] = set()
@@ -318,12 +320,14 @@ class Session:
         try:
             for prompt in list(self.prompts):
                 await prompt.answered.wait()
+            await self.jobs.end()
         finally:
             self.close()
 
     def close(self) -> None:
         """Give everything free that outlives a prompt."""
         self.is_closed = True
+        self.jobs.close()
         self.remote.close()
         self.journal.close()
         if self._scratch is not None:

@@ -10,6 +10,7 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontext
 from dataclasses import replace
 from importlib import import_module
 
+import anyio
 from anyio.to_thread import run_sync
 
 from bridge import log
@@ -98,7 +99,13 @@ class Workshop:
         return await Turn(session, editor, self.models, bench).run(prompt)
 
     async def attend(self, session: Session, editor: SessionEditor, at_once: bool) -> None:  # noqa: FBT001 (the port has it so)
-        """Keep the session's MCP servers, until it is closed; without any it returns at once."""
+        """Keep what runs beside the session, until it is closed: its jobs and its MCP servers."""
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(session.jobs.keep)
+            await self._serve(session, editor, at_once)
+
+    async def _serve(self, session: Session, editor: SessionEditor, at_once: bool) -> None:  # noqa: FBT001 (as attend)
+        """Keep the session's MCP servers; without any it returns at once."""
         servers = () if session.is_closed else wanted(session, os.environ)
         if not servers:
             return

@@ -407,10 +407,50 @@ class Shell(Protocol):
     ) -> Ended:
         """Run one bash command line to its end; `output` gets every piece as it comes.
 
-        timeout is in seconds; reach is one that the person has allowed, for this command alone.
+        timeout is in seconds and may be infinite; reach is one that the person has allowed, for
+        this command alone.
         Nothing the command started is left when this returns, also when it is cancelled.
         OSError: the command could not be started.
         """
+        ...
+
+
+class Job(Protocol):
+    """A command that goes on in the background."""
+
+    @property
+    def id(self) -> str: ...
+    @property
+    def ended(self) -> Ended | OSError | None:
+        """How it ended, or why it could not be started; None: it runs."""
+        ...
+
+    def news(self) -> str:
+        """What it printed since this was asked last."""
+        ...
+
+    async def news_within(self, seconds: float) -> None:
+        """Wait until it says something or ends, or so long."""
+        ...
+
+    async def end_within(self, seconds: float) -> None:
+        """Wait until it ends, or so long."""
+        ...
+
+    async def kill(self) -> None:
+        """End it, with all that it started; returns when nothing is left."""
+        ...
+
+
+class Jobs(Protocol):
+    """The commands that go on in the background of a session."""
+
+    async def start(self, run: Callable[[Callable[[str], None]], Awaitable[Ended]]) -> Job:
+        """Let a command run on; it is told where its output goes. OSError: there can be no more."""
+        ...
+
+    def find(self, job: str) -> Job | None:
+        """The job of this id, running or not."""
         ...
 
 
@@ -432,6 +472,8 @@ class Context:
     """Takes what a running call prints, piece by piece, for the person who watches."""
     readable: tuple[str, ...] = ()
     """Where files may be read without asking, besides the roots."""
+    jobs: Jobs | None = None
+    """None: nothing goes on after a call."""
 
 
 class Arguments(BaseModel):
