@@ -8,7 +8,9 @@ Rule 2: texts of refusals are those that models recover from; they say what to d
 import re
 
 from tools.base import Bytes, Change, Context, FileTooLarge, Result, Rewrite, StaleFile
+from tools.charset import charset
 from tools.frozen import frozen
+from tools.notebook import AS_JSON, is_broken, is_notebook
 from tools.seen import Sight, Stamp, digest
 from tools.splice import UNDECODABLE, decode
 from tools.target import MOVED, Target
@@ -68,9 +70,14 @@ async def look(target: Target, context: Context) -> Bytes | Result | None:
         )
     except OSError as error:
         return target.refusal(error)
-    if present is not None and b"\0" in present.data:
-        return target.refusal("binary file")
-    return present
+    if present is None:
+        return None
+    if declared := charset(present.data):
+        return target.refusal(
+            f"the file is {declared}, which only read understands; change it with a command that "
+            "converts it and back, such as iconv"
+        )
+    return target.refusal("binary file") if b"\0" in present.data else present
 
 
 def known(target: Target, present: Bytes, context: Context, unread: str) -> Known | Result:
@@ -87,6 +94,13 @@ def unwritable(name: str, text: str) -> Result | None:
     """A Result if no text file can hold the text of this argument."""
     if _UNWRITABLE.search(text):
         return Result.error(f"{name} holds a NUL or half a surrogate pair, which is not text")
+    return None
+
+
+def unparsable(target: Target, data: bytes) -> Result | None:
+    """A Result if a notebook would be none any more with these bytes."""
+    if is_notebook(target.resolved) and is_broken(data):
+        return target.refusal(f"that would be no valid JSON; {AS_JSON}")
     return None
 
 

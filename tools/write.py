@@ -8,7 +8,7 @@ from pydantic import Field
 
 from tools import paths
 from tools.base import Arguments, Card, Change, Context, Prepared, Result, Rewrite, Tool
-from tools.known import Known, known, look, outcome, unfitting, unwritable
+from tools.known import Known, known, look, outcome, unfitting, unparsable, unwritable
 from tools.seen import Span, Stamp, digest
 from tools.splice import BOM, count_lines, overwrite
 from tools.target import MOVED, Target, locate
@@ -42,6 +42,8 @@ async def _prepare(arguments: WriteArguments, context: Context) -> Prepared | Re
     present = await look(target, context)
     if isinstance(present, Result):
         return present
+    if broken := unparsable(target, arguments.content.encode()):
+        return broken
     if present is None:
         return _prepared(arguments, target, None, context)
     file = known(target, present, context, _unread(target))
