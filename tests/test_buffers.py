@@ -382,7 +382,9 @@ async def test_everything_else_is_the_disks(tmp_path: Path) -> None:
     assert found is not None
     with pytest.raises(FileTooLarge):
         await mine.at.files.read(str(mine.path), 1)
-    await mine.at.files.remove(str(mine.path), found.stamp)
+    path = str(mine.path)
+    assert await mine.at.files.versions([path, "/no"]) == {path: found.stamp.version, "/no": None}
+    await mine.at.files.remove(path, found.stamp)
     assert not mine.path.exists()
 
 

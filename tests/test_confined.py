@@ -192,8 +192,9 @@ async def test_a_helper_that_cannot_start_runs_nothing(
 
 
 async def test_how_commands_are_held_is_told(stage: Stage) -> None:
-    assert await stage.shell.hold() == Hold("workspace-write", "full")
-    assert await stage.fenced(reach="read-only").shell.hold() == Hold("read-only", "full")
+    tmp = stage.shell.fence.scratch
+    assert await stage.shell.hold() == Hold("workspace-write", "full", tmp=tmp)
+    assert await stage.fenced(reach="read-only").shell.hold() == Hold("read-only", "full", tmp=tmp)
     assert await stage.fenced(reach="danger-full-access").shell.hold() == Hold()
 
 
@@ -229,3 +230,15 @@ def test_a_sandboxed_command_gets_caches_of_its_own_and_no_ways_out() -> None:
     }
     added = confined_environment(given, "/s", network=True).keys() - made.keys()
     assert added == {"CARGO_HOME", "GOMODCACHE"}
+
+
+async def test_output_that_is_kept_can_be_searched_by_the_next_command(stage: Stage) -> None:
+    (path,) = (await stage.run("seq 30000")).whole
+    found = str(sum("7" in str(number) for number in range(1, 30_001)))
+    assert (await stage.run(f"grep -c 7 {path}; tail -1 {path}")).stdout == f"{found}\n30000\n"
+
+
+async def test_what_commands_put_into_tmp_is_where_it_is_said_to_be(stage: Stage) -> None:
+    await stage.run("echo x > /tmp/x")
+    tmp = (await stage.shell.hold()).tmp
+    assert await anyio.Path(tmp, "x").read_text(encoding="utf-8") == "x\n"

@@ -6,14 +6,14 @@ Rule 3: bind() and card() are pure, so that a stored conversation shows what the
 Rule 4: prepare() looks, run() acts. What prepare() shows is what a person is asked to allow.
 """
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from functools import partial
 from typing import Any, Generic, Literal, Protocol, TypeAlias, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from tools.frozen import frozen
-from tools.seen import Seen, Stamp
+from tools.seen import Seen, Stamp, Version
 
 Kind = Literal["read", "edit", "execute", "search", "fetch", "other"]
 
@@ -290,6 +290,10 @@ class Files(Protocol):
         """The path with every symbolic link followed; what does not exist is kept as written."""
         ...
 
+    async def versions(self, paths: Iterable[str]) -> dict[str, Version | None]:
+        """Which state each file is in, as far as its status tells; None: nothing can be seen."""
+        ...
+
     async def scan(self, path: str, feed: Callable[[bytes], None]) -> Stamp | None:
         """Feed all bytes, block by block, in a worker thread; None if nothing is there.
 
@@ -387,6 +391,8 @@ class Hold:
     """What it leaves open, or why there is none."""
     refusal: str = ""
     """Why no command may run at all."""
+    tmp: str = ""
+    """The folder that commands see as /tmp; empty: they see what everybody sees."""
 
 
 class Shell(Protocol):

@@ -12,7 +12,7 @@ looked at afterwards: editors format, and some promise more than they do.
 Rule 4: an editor that does not answer in time is not asked again.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import anyio
 
@@ -20,7 +20,7 @@ from tools.base import Buffers, Bytes, Files, FileTooLarge, Found, Query, StaleF
 from tools.frozen import frozen
 from tools.looks import Looks
 from tools.paths import is_inside
-from tools.seen import Stamp, digest
+from tools.seen import Stamp, Version, digest
 from tools.splice import BOM
 
 MOST_BYTES = 1024 * 1024
@@ -84,6 +84,10 @@ class BufferedFiles:
     async def resolve(self, path: str) -> str:
         """The path with every symbolic link followed."""
         return await self.disk.resolve(path)
+
+    async def versions(self, paths: Iterable[str]) -> dict[str, Version | None]:
+        """Which state each file on disk is in."""
+        return await self.disk.versions(paths)
 
     async def scan(self, path: str, feed: Callable[[bytes], None]) -> Stamp | None:
         """Feed all bytes: of the unsaved text, where there is one."""

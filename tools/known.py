@@ -86,7 +86,8 @@ def known(target: Target, present: Bytes, context: Context, unread: str) -> Know
     if sight is None:
         return Result.error(unread)
     if sight.stamp.digest != present.stamp.digest:
-        return target.refusal(CHANGED)
+        by = " by a command of yours" * context.seen.is_overtaken(target.resolved)
+        return target.refusal(CHANGED + by)
     return Known(target, present, sight)
 
 

@@ -9,7 +9,7 @@ Rule 2: the model gets the output as it is, the person the same without the fina
 import math
 import re
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
 from glob import glob
@@ -20,6 +20,7 @@ import anyio.to_thread
 from pydantic import Field
 
 from tools import paths, told
+from tools.aftermath import watched
 from tools.base import (
     REACHES,
     Access,
@@ -123,7 +124,9 @@ async def _prepare(arguments: ShellArguments, context: Context) -> Prepared | Re
 
     async def to_its_end() -> Result:
         try:
-            return _result(await run(), milliseconds)
+            async with watched(context) as changes:
+                ended = await run()
+            return _result(ended, milliseconds, changes)
         except OSError as error:
             return _failure(f"the command could not be started: {error}")
 
@@ -258,8 +261,8 @@ def _failure(text: str) -> Result:
     return replace(result, shown=(Console(result.text),))
 
 
-def _result(ended: Ended, milliseconds: int) -> Result:
-    text = told.lines(told.output(ended), *told.markers(ended, milliseconds))
+def _result(ended: Ended, milliseconds: int, changes: Iterable[str]) -> Result:
+    text = told.lines(told.output(ended), *told.markers(ended, milliseconds), *changes)
     data = {
         "exitCode": ended.code,
         "signal": ended.signal,
