@@ -247,6 +247,14 @@ class Sandbox(_Table):
     """Variables that commands get although their names look secret."""
 
 
+class Shell(_Table):
+    """How commands are run."""
+
+    env_from: Literal["auto", "login", "agent"] = "auto"
+    """Commands get the environment of your login shell, or what the agent has; auto: the shell's
+    where PATH holds nothing but the system's folders."""
+
+
 class Server(_Keyed):
     """An MCP server: a program that is started, or a URL; its key goes out as a bearer token."""
 
@@ -291,6 +299,7 @@ class Config(_Table):
     providers: Annotated[dict[str, Provider], Field(min_length=1)]
     models: Annotated[dict[str, Model], Field(min_length=1)]
     sandbox: Sandbox = Sandbox()
+    shell: Shell = Shell()
     mcp_wait: SecondsOrNone = 2
     """Seconds that a request waits for MCP servers that are still starting."""
     mcp: dict[str, Server] = {}
@@ -351,6 +360,7 @@ KEYS: Mapping[str, tuple[str, ...]] = {
     "models": _keys(Model),
     "models.price": _keys(Price),
     "sandbox": _keys(Sandbox),
+    "shell": _keys(Shell),
     "mcp": _keys(Server),
 }
 """Every key there is, by the table it belongs into; "" is the top level."""

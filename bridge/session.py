@@ -51,6 +51,7 @@ from bridge.responses.quirks import InForce, in_force
 from bridge.store import timestamp
 from tools.base import Access, AnyTool, Rewrite
 from tools.jobs import LocalJobs
+from tools.login import Login
 from tools.looks import Looks
 from tools.seen import Seen, digest
 
@@ -135,6 +136,7 @@ class Session:
         self.seen = Seen()
         self.looks = Looks()
         self.jobs = LocalJobs()
+        self.login = Login()
         self.introduced = False
         """The model was told what the project tells every agent."""
         self.looked_for: set[str] = set()
