@@ -20,9 +20,9 @@ PURE = [
     "bridge", "bridge.acp", "bridge.acp.peer", "bridge.acp.schema", "bridge.core", "bridge.core.*",
     "bridge.errors", "bridge.responses", "bridge.responses.events", "bridge.responses.faults",
     "bridge.responses.quirks", "bridge.responses.refused", "bridge.responses.request",
-    "bridge.responses.sse", "tools.base", "tools.charset",
-    "tools.frozen", "tools.globs", "tools.hint",
-    "tools.notebook", "tools.page", "tools.seen", "tools.splice", "tools.told",
+    "bridge.responses.sse", "tools.base", "tools.charset", "tools.frozen", "tools.globs",
+    "tools.hint", "tools.notebook", "tools.page", "tools.schemas", "tools.seen", "tools.splice",
+    "tools.told",
 ]  # fmt: skip
 IMPURE = {"asyncio", "logging", "os", "random", "subprocess", "time", "threading", "socket"}
 
