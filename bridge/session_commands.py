@@ -38,6 +38,7 @@ def status(session: Session) -> str:
             ("Folder", session.cwd),
             ("Context", _context(session, model)),
             *_environment(session),
+            *session.meter.report(),
             ("Instructions from", ", ".join(sorted(session.told_files)) or "no file"),
             ("Session", session.id),
         )

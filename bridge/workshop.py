@@ -23,6 +23,7 @@ from bridge.core import policy
 from bridge.core.wire import Json
 from bridge.errors import Refused
 from bridge.keys import Keys
+from bridge.prewarm import prewarm
 from bridge.responses.answer import OnWait
 from bridge.responses.events import Event
 from bridge.responses.faults import Broken
@@ -100,9 +101,12 @@ class Workshop:
 
     async def answer(self, session: Session, editor: SessionEditor, prompt: Prompt) -> str:
         """Run one prompt to its stop reason."""
+        session.stop_warming()
+        return await Turn(session, editor, self.models, self._bench_of(session)).run(prompt)
+
+    def _bench_of(self, session: Session) -> Workbench:
         is_confined = session.config.sandbox.mode == "auto"
-        bench = (self.confined if is_confined else None) or self.bench
-        return await Turn(session, editor, self.models, bench).run(prompt)
+        return (self.confined if is_confined else None) or self.bench
 
     async def attend(self, session: Session, editor: SessionEditor, at_once: bool) -> None:  # noqa: FBT001 (the port has it so)
         """Keep what runs beside the session, until it is closed: its jobs and its MCP servers."""
@@ -114,9 +118,10 @@ class Workshop:
             await self._serve(session, editor, at_once)
 
     async def _serve(self, session: Session, editor: SessionEditor, at_once: bool) -> None:  # noqa: FBT001 (as attend)
-        """Keep the session's MCP servers; without any it returns at once."""
+        """Keep the session's MCP servers, until it is closed; meanwhile prepare the model's."""
         servers = () if session.is_closed else wanted(session, os.environ)
         if not servers:
+            await prewarm(session, self.models, self._bench_of(session))
             return
 
         def tell(name: str, reason: str) -> None:
@@ -126,7 +131,9 @@ class Workshop:
 
         kept = Servers(servers, tell, can_ask=editor.can.form)
         session.remote = kept
-        await kept.run(self.load_client, at_once=at_once)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(prewarm, session, self.models, self._bench_of(session))
+            await kept.run(self.load_client, at_once=at_once)
 
 
 @frozen

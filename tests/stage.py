@@ -95,12 +95,14 @@ async def stage(
     *,
     provider: Mapping[str, Any] | None = None,
     settings: Mapping[str, Any] | None = None,
+    whole: Mapping[str, Any] | None = None,
     can: Mapping[str, Any] = NOTICES,
     wired: bool = False,
 ) -> AsyncGenerator[Stage]:
     """The agent, greeted, with a session; afterwards every law held to its end.
 
-    provider and settings: what the configuration says of the server and of the model. wired: the
+    provider and settings: what the configuration says of the server and of the model; whole: what
+    it says beside them. wired: the
     model is reached where it serves, at the configured address.
     """
     (folder / "ws").mkdir(exist_ok=True)
@@ -110,6 +112,7 @@ async def stage(
         "permission": "danger-full-access",
         "providers": {"p": server},
         "models": {"m": {"provider": "p", **(settings or {})}},
+        **(whole or {}),
     }
     file.write_text(toml(config), encoding="utf-8")
     written, to_editor = anyio.create_memory_object_stream[bytes](100_000)
