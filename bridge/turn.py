@@ -92,7 +92,7 @@ class Turn:
         text = reply.text
         if reply.work is not None:
             size = session.history.tokens
-            text = await reply.work(self.editor, self.bench.files)
+            text = await reply.work(self.editor, self.bench.files_of(session, self.editor))
             if session.history.tokens < size:
                 self._show_size()
         if text:
