@@ -102,10 +102,8 @@ class Compaction:
         self._show_usage()
 
     def _show_usage(self) -> None:
-        session = self._session
-        if session.model.context_window is not None:
-            used = session.history.tokens
-            self._editor.update(updates.usage(used, session.model.context_window, session.cost))
+        if self._session.usage is not None:
+            self._editor.update(self._session.usage)
 
     def _count_failure(self) -> None:
         """Write down what was paid for nothing; the history takes nothing of it."""
