@@ -126,9 +126,7 @@ QUIRKS: dict[str, Quirks] = {
     # Some versions fail on encrypted reasoning in the input; the text is always understood.
     "vllm": Quirks(strict=False, replay_reasoning="content", sources=False),
     # Reasoning without its text is a 400.
-    "llama.cpp": Quirks(
-        strict=False, replay_reasoning="content", sources=False, tells_window=True
-    ),
+    "llama.cpp": Quirks(strict=False, replay_reasoning="content", sources=False, tells_window=True),
     "lmstudio": Quirks(port=1234, strict=False, replay_reasoning="content", sources=False),
     # Its `encrypted_content` is the thought itself, sent unasked and read back.
     "ollama": Quirks(port=11434, strict=False, sources=False, tells_window=True),
