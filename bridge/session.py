@@ -24,6 +24,7 @@ from bridge.core.caching import Caching
 from bridge.core.changes import Changes
 from bridge.core.goal import NO_GOAL
 from bridge.core.history import Dialect, History
+from bridge.core.own_command import OwnCommand
 from bridge.core.policy import Grant, Mode, Preset
 from bridge.core.records import (
     Announced,
@@ -139,6 +140,12 @@ class Session:
         """Those that were told."""
         self.visited: set[str] = set()
         """The folders of files that the model has seen."""
+        self.own_commands: Mapping[str, OwnCommand] = {}
+        """The commands that the user and the project bring along, as they were last found."""
+        self.command_faults: tuple[str, ...] = ()
+        """What is wrong with their files, a sentence each."""
+        self.told_faults: set[str] = set()
+        """Of those, the sentences that the person has been told."""
         self.changes = Changes()
         self.goal: GoalChanged = NO_GOAL
         self.goal_armed = False

@@ -69,6 +69,8 @@ class Turn:
         content = user_content(prompt.blocks)
         text = plain_text(content)
         before = all_options(session)
+        if commands.find_own(session, self.bench.user_folder):
+            self.editor.update(updates.commands(commands.menu(session)))
         reply = commands.reply_to(session, text)
         self._show_changes(before)
         if reply is None or reply.message is not None or reply.pursue:
@@ -80,6 +82,7 @@ class Turn:
         )
         if (unkept := session.journal.complaint()) is not None:
             self.editor.notice("warning", unkept)
+        self._tell_faults()
         budget = _Budget(session.config.max_turn_requests)
         if reply is None:
             self._entitle(text)
@@ -305,6 +308,14 @@ class Turn:
             titled = Titled(title, now())
             self.session.record(titled)
             self.editor.update(updates.title(titled))
+
+    def _tell_faults(self) -> None:
+        """Say what is wrong with files of commands, once."""
+        for text in commands.untold_faults(self.session):
+            if self.editor.can.notices:
+                self.editor.notice("warning", text)
+            else:
+                self._tell(text)
 
     def _tell(self, text: str) -> None:
         """Say something of our own in the conversation."""

@@ -54,6 +54,8 @@ class Agent:
     """
     discover: Callable[[Config], None]
     """Called with a new session: the servers may be asked for their models."""
+    user_folder: str | None = None
+    """Where the user's own instructions, skills and commands are; None: nowhere."""
     can: Capabilities = field(default_factory=Capabilities)
     sessions: dict[str, Session] = field(default_factory=dict[str, Session])
     prompts: dict[RequestId, Prompt] = field(default_factory=dict[RequestId, Prompt])

@@ -51,7 +51,7 @@ def load(agent: Agent, params: schema.LoadSessionParams) -> Answered:
             counted, cwd=session.cwd, terminal=terminal, compactions=agent.can.compaction
         ):
             editor.update(update)
-        editor.update(updates.commands(commands.menu()))
+        _show_commands(agent, session)
 
     session = _open_again(agent, params, show)
 
@@ -145,9 +145,18 @@ def _begin(agent: Agent, session: Session, servers: list[schema.McpServer]) -> N
 def _greet(agent: Agent, session: Session) -> None:
     """What a session without history shows, once its id is known to the editor."""
     if session.id in agent.sessions:
-        agent.editor(session).update(updates.commands(commands.menu()))
+        _show_commands(agent, session)
         agent.tasks.start_soon(_attend, agent, session)
     agent.discover(session.config)
+
+
+def _show_commands(agent: Agent, session: Session) -> None:
+    editor = agent.editor(session)
+    commands.find_own(session, agent.user_folder)
+    editor.update(updates.commands(commands.menu(session)))
+    if agent.can.notices:
+        for text in commands.untold_faults(session):
+            editor.notice("warning", text)
 
 
 async def _attend(agent: Agent, session: Session) -> None:
