@@ -210,6 +210,8 @@ class Model(_Table):
     """Ask for a summary of the reasoning; unset: take what the server sends by itself."""
     images: bool = False
     """The model takes images."""
+    files: bool = False
+    """The model takes PDF files."""
     replay: Literal["portable", "verbatim"] = "portable"
     """Send earlier items back without the server's ids, or exactly as they came."""
     replay_reasoning: Literal["encrypted", "content", "both", "none"] | None = None
@@ -365,6 +367,7 @@ _DEFAULT_MODEL: dict[str, object] = {
     "effort": "medium",
     "summary": "auto",
     "images": True,
+    "files": True,
 }
 """Used when neither a file nor OPENAI_MODEL names a model."""
 

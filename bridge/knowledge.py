@@ -7,7 +7,7 @@ Rule 3: a link that leads out of the project is not followed: its text would go 
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from bridge.core import front_matter
@@ -113,6 +113,6 @@ def _offers(place: Path, within: Path) -> Iterator[str]:
         text = _text(file, within)
         if text is not None:
             page = front_matter.parted(text)
-            said = {} if page is None else page.fields
+            said: Mapping[str, str] = {} if page is None else page.fields
             words = " ".join(said.get("description", "").split())[:_MOST_WORDS]
             yield f"- {said.get('name') or folder.name}: {words} ({file})"

@@ -50,6 +50,7 @@ from bridge.interrupted import interrupted
 from bridge.journal import Journal
 from bridge.responses.quirks import InForce, in_force
 from bridge.store import timestamp
+from tools import filetype
 from tools.base import Access, AnyTool, Rewrite
 from tools.seen import Seen, digest
 
@@ -213,11 +214,23 @@ class Session:
     def dialect_of(self, model: Model) -> Dialect:
         """How this model wants a history."""
         maker = f"{model.provider}/{model.model}"
-        return Dialect(maker, model.replay, self.quirks_of(model).replay_reasoning, model.images)
+        return Dialect(
+            maker,
+            model.replay,
+            self.quirks_of(model).replay_reasoning,
+            images=model.images,
+            files=model.files,
+        )
 
     def quirks_of(self, model: Model) -> InForce:
         """How the server of this model is spoken to."""
         return in_force(self.config.providers[model.provider], model)
+
+    @property
+    def takes(self) -> frozenset[str]:
+        """The media types that the model in force takes beside text."""
+        pictures = filetype.PICTURES if self.model.images else frozenset[str]()
+        return pictures | ({filetype.PDF} if self.model.files else frozenset[str]())
 
     def refused_by(self, model: Model) -> frozenset[str]:
         """Parameters that requests to this model leave out from now on."""

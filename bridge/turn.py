@@ -16,17 +16,17 @@ from urllib.parse import urlsplit
 
 import anyio
 
-from bridge import commands, context, knowledge, spending
+from bridge import commands, context, knowledge, links, spending
 from bridge.acp.editor import SessionEditor
 from bridge.answer import Answer
-from bridge.calls import Calls, Workbench
+from bridge.calls import Calls, Workbench, means
 from bridge.compaction import Compaction
 from bridge.config import Provider
 from bridge.core import goal as goals
 from bridge.core import updates
-from bridge.core.content import pictures, plain_text, user_content
+from bridge.core.content import attachments, plain_text, user_content
 from bridge.core.effects import Effect, Failed, Finished, Usage
-from bridge.core.records import Forgotten, Noted, Prompted, Titled, Told
+from bridge.core.records import Forgotten, Item, Noted, Prompted, Titled, Told
 from bridge.core.repeats import Repeats
 from bridge.core.response import Response
 from bridge.errors import BridgeError, Fault, ModelError
@@ -75,6 +75,9 @@ class Turn:
         self._show_changes(before)
         if reply is None or reply.message is not None or reply.pursue:
             self._learn()
+        shown = () if reply is not None and reply.message is None else await self._shown(prompt)
+        if reply is None:
+            content = user_content(shown)
         if reply is None:
             self._note_switch()
         session.record(
@@ -100,9 +103,16 @@ class Turn:
         if reply.message is not None:
             self._entitle(reply.message)
             self._note_switch()
-            session.record(Noted(reply.message, pictures(content), asked=True))
+            more = user_content(block for block in shown if block not in prompt.blocks)
+            session.record(Noted(reply.message, (*attachments(content), *more), asked=True))
             return await self._work(budget)
         return await self._pursue(budget) if reply.pursue else "end_turn"
+
+    async def _shown(self, prompt: Prompt) -> tuple[Item, ...]:
+        """The blocks of a prompt, and what its links to files show."""
+        nobody = self.editor.person("")
+        ground = means(self.session, nobody, self.bench, lambda _: None)
+        return await links.followed(prompt.blocks, self.session, ground)
 
     async def _pursue(self, budget: "_Budget") -> StopReason:
         """Work on the goal in rounds, until it is reported, stopped or out of rounds."""

@@ -1,8 +1,8 @@
 """Whole conversations, played through the agent without a process, a socket or a model.
 
 A transcript is one JSON object per line; `who` says whose it is:
-  setup    config, files, user (files of the user's folder), env, sandbox (its strength), mcp:
-           the ground it plays on (first line);
+  setup    config, files, data (more files, as base64), user (files of the user's folder), env,
+           sandbox (its strength), mcp: the ground it plays on (first line);
            forgets: a prompt is refused, so that a later request need not begin with all of an
            earlier one; asks: keys of request bodies that are written down beside the input when
            expectations are rewritten
@@ -20,6 +20,7 @@ In mcp stand the servers that can be reached, by command: their tools, and what 
 
 import json
 import re
+from base64 import b64decode
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
@@ -183,6 +184,8 @@ class Player:
         for name, text in setup.get("files", {}).items():
             (workspace / name).parent.mkdir(parents=True, exist_ok=True)
             (workspace / name).write_text(text, encoding="utf-8")
+        for name, data in setup.get("data", {}).items():
+            (workspace / name).write_bytes(b64decode(data))
         for name, text in setup.get("user", {}).items():
             (self.folder / "user" / name).parent.mkdir(parents=True, exist_ok=True)
             (self.folder / "user" / name).write_text(text, encoding="utf-8")

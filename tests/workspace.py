@@ -67,6 +67,7 @@ class Workspace:
     root: Path
     files: Files = field(default_factory=LocalFiles)
     seen: Seen = field(default_factory=Seen)
+    takes: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
         self.root = self.root.resolve()
@@ -95,6 +96,7 @@ class Workspace:
             person=nobody,
             planning=False,
             output=lambda _: None,
+            takes=self.takes,
         )
         return await bound.prepare(context)
 

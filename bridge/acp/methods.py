@@ -15,7 +15,7 @@ from bridge import log, options
 from bridge.acp import schema, sessions
 from bridge.acp.agent import Agent, Answered, Pending, RequestId
 from bridge.acp.peer import Note, Reply, Request
-from bridge.core import handshake, updates
+from bridge.core import content, handshake, updates
 from bridge.core.records import Item
 from bridge.core.wire import JsonObject
 from bridge.errors import (
@@ -199,18 +199,14 @@ async def _answer(agent: Agent, request: RequestId, session: Session, prompt: Pr
 
 def _checked(blocks: list[schema.ContentBlock], *, images: bool) -> tuple[Item, ...]:
     """The blocks as they came, if every one may be sent to this model."""
-    for block in blocks:
-        kind = block.type
-        if kind not in _BLOCKS or (kind == "image" and not images):
-            why = "the model in use takes no images" if kind == "image" else "not supported"
-            raise EditorError(INVALID_PARAMS, f'prompt: content of type "{kind}": {why}')
     sent = tuple(block.as_sent() for block in blocks)
+    for block in sent:
+        why = content.unfit(block, images=images)
+        if why is not None:
+            raise EditorError(INVALID_PARAMS, f'prompt: content of type "{block["type"]}": {why}')
     if not any(kind.type != "text" or str(kind.as_sent().get("text")).strip() for kind in blocks):
         raise EditorError(INVALID_PARAMS, "empty prompt")
     return sent
-
-
-_BLOCKS = frozenset({"text", "resource_link", "image", "resource"})
 
 
 def _cancel(agent: Agent, params: schema.CancelParams) -> None:
