@@ -8,7 +8,7 @@ Rule 2: a command answers with text; what the model is to do afterwards runs in 
 import re
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from typing import Literal
+from typing import Literal, Protocol
 
 from bridge import own_commands
 from bridge import session_commands as telling
@@ -18,10 +18,21 @@ from bridge.core.goal import NO_GOAL, USAGE
 from bridge.core.own_command import OwnCommand
 from bridge.core.records import GoalChanged
 from bridge.session import Session
-from tools.base import Files
+from tools.base import Files, Shell
 from tools.frozen import frozen
 
 _LINE = re.compile(r"/([A-Za-z][A-Za-z0-9_-]*)(?:[ \t\r\n]+(.*))?", re.DOTALL)
+
+
+class Bench(Protocol):
+    """This machine, as far as commands need it."""
+
+    @property
+    def files(self) -> Files: ...
+
+    def shell(self, session: Session, /) -> Shell:
+        """How commands of this session run."""
+        ...
 
 
 @frozen
@@ -35,8 +46,8 @@ class Reply:
     """Work on the goal now."""
     compact: str | None = None
     """Compact the conversation, and keep this above all."""
-    work: Callable[[SessionEditor, Files], Awaitable[str]] | None = None
-    """What takes its time: files, or a question; gives the text."""
+    work: Callable[[SessionEditor, Bench], Awaitable[str]] | None = None
+    """What takes its time: files, commands, or a question; gives the text."""
 
 
 @frozen
@@ -75,7 +86,10 @@ def _told(text: Callable[[Session, str], str]) -> Callable[[Session, str], Reply
 
 
 def _status(session: Session, _argument: str) -> Reply:
-    return Reply(telling.status(session))
+    async def work(_editor: SessionEditor, bench: Bench) -> str:
+        return telling.status(session, await bench.shell(session).hold())
+
+    return Reply("", work=work)
 
 
 def _help(session: Session, _argument: str) -> Reply:
@@ -208,10 +222,10 @@ _CONTROLS: dict[str, Callable[[Session], Reply]] = {
 
 
 def _diff(session: Session, _argument: str) -> Reply:
-    async def work(_editor: SessionEditor, files: Files) -> str:
+    async def work(_editor: SessionEditor, bench: Bench) -> str:
         from bridge.undo import diff  # noqa: PLC0415 (few sessions need it)
 
-        return await diff(session, files)
+        return await diff(session, bench.files)
 
     return Reply("", work=work)
 
@@ -221,10 +235,10 @@ def _undo(session: Session, argument: str) -> Reply:
     if how is None:
         return Reply("Error: /undo takes nothing, or one of: files, all.")
 
-    async def work(editor: SessionEditor, files: Files) -> str:
+    async def work(editor: SessionEditor, bench: Bench) -> str:
         from bridge.undo import undo  # noqa: PLC0415 (few sessions need it)
 
-        return await undo(session, editor, files, how)
+        return await undo(session, editor, bench.files, how)
 
     return Reply("", work=work)
 

@@ -95,7 +95,7 @@ class BoundTool:
             except ServerFault as fault:
                 reason = wanted.scrubbed(str(fault))
                 return Result.error(f'the call to MCP server "{wanted.name}" failed: {reason}')
-            return result(_scrubbed(output, wanted))
+            return result(_scrubbed(output, wanted), context.takes)
         return Result.error(
             f'MCP server "{wanted.name}" was silent for {wanted.call_timeout:g} s, so the call was '
             "given up; it may have had effects"

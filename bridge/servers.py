@@ -253,6 +253,10 @@ class Servers:
         known = ", ".join(one.name for one in self._servers)
         return f"Error: there is no MCP server {server}; there are: {known}"
 
+    def brief(self) -> str:
+        """How they are, in a few words each."""
+        return ", ".join(f"{server.name} ({_state(server)})" for server in self._servers)
+
     async def _live(self, server: Server, connect: Connect) -> None:
         await server.live(connect)
         if server.state == "failed":
@@ -269,6 +273,10 @@ def _line(server: Server) -> str:
         case "failed":
             how = f"failed: {server.reason}"
     return f"- {server.name} ({server.wanted.origin}): {how}"
+
+
+def _state(server: Server) -> str:
+    return _count(server.offers) if server.state == "ready" else server.state
 
 
 def _count(offers: Sequence[object]) -> str:

@@ -90,6 +90,10 @@ class Remote(Protocol):
         """How they are, for the user; or how the named one is, and which tools it has."""
         ...
 
+    def brief(self) -> str:
+        """How they are, in a few words each."""
+        ...
+
     def close(self) -> None:
         """End all of them, soon."""
         ...
@@ -107,6 +111,9 @@ class NoServers:
     def view(self, server: str) -> str:
         del server
         return "There are no MCP servers in this session."
+
+    def brief(self) -> str:
+        return "none"
 
     def close(self) -> None: ...
 

@@ -97,7 +97,7 @@ class Turn:
             return "end_turn"
         text = reply.text
         if reply.work is not None:
-            text = await reply.work(self.editor, self.bench.files)
+            text = await reply.work(self.editor, self.bench)
         if text:
             self._tell(text)
         if reply.message is not None:

@@ -14,8 +14,8 @@ A transcript is one JSON object per line; `who` says whose it is:
   write    a file that somebody writes now
   restart  the agent ends, and another one starts with the sessions it left
 In mcp stand the servers that can be reached, by command: their tools, and what each answers.
-"<any>" matches anything; <cwd> is the workspace, <user> the user's folder, <session> the session,
-<now> any time.
+"<any>" matches anything; <cwd> is the workspace, <user> the user's folder, <state> where sessions
+are kept, <session> the session, <now> any time.
 """
 
 import json
@@ -181,6 +181,7 @@ class Player:
         workspace = self.folder / "ws"
         workspace.mkdir()
         self.marks |= {"<cwd>": str(workspace), "<user>": str(self.folder / "user")}
+        self.marks["<state>"] = str(self.folder / "state")
         for name, text in setup.get("files", {}).items():
             (workspace / name).parent.mkdir(parents=True, exist_ok=True)
             (workspace / name).write_text(text, encoding="utf-8")
