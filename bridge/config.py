@@ -273,6 +273,8 @@ class Server(_Keyed):
     start_timeout: Seconds = 60
     call_timeout: Seconds = 600
     """Longest silence within a call."""
+    rest_after: Seconds = 1800
+    """A server that is not called for so long is ended; the next call starts it again."""
 
 
 class Config(_Table):
