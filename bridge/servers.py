@@ -101,7 +101,7 @@ class Server:
     def changed(self) -> None:
         """Its tools are to be listed again."""
         self._stale, self._patience = True, self.wanted.wait
-        self._settled = anyio.Event()
+        self._unsettle()
         self._news.set()
 
     def gone(self, last_words: str) -> None:
@@ -157,7 +157,8 @@ class Server:
     async def _awake(self) -> Line:
         """The connection; one that rests is started."""
         if self.state == "resting":
-            self.state, self._settled = "starting", anyio.Event()
+            self.state = "starting"
+            self._unsettle()
             self._news.set()
         if self.state == "starting":
             await self._settled.wait()
@@ -202,6 +203,11 @@ class Server:
 
     def _rest_at(self) -> float:
         return math.inf if self._calls else self._used + self.wanted.rest_after
+
+    def _unsettle(self) -> None:
+        """Have requests wait again; those that wait already go on waiting for the same."""
+        if self._settled.is_set():
+            self._settled = anyio.Event()
 
     def _part(self) -> None:
         """Let it take leave, and not for long."""

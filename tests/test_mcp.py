@@ -1,8 +1,9 @@
 """Real MCP servers behind the real agent: a program and a URL, well-behaved and not."""
 
+import os
 import sys
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -67,7 +68,9 @@ def last_card(editor: Editor, title: str) -> Message:
 async def test_a_program_of_the_editors_serves_its_tools(tmp_path: Path) -> None:
     async with machine(tmp_path, settings=PATIENT) as here:
         here.secrets += ["value-of-the-key"]
-        async with here.agent(**FORM) as agent:
+        # Requests to the model stay on this machine, where no proxy is asked.
+        proxied = {**here.environment, "HTTPS_PROXY": "http://proxy:3128", "NO_PROXY": "127.0.0.1"}
+        async with here.agent(env=proxied, **FORM) as agent:
             editor = agent.editor
             broken = {**stdio("broken"), "command": "/no/such/server"}
             env = {"NOISE": "1", "SERVER_KEY": "value-of-the-key", "PLAIN": "p"}
@@ -94,6 +97,8 @@ async def test_a_program_of_the_editors_serves_its_tools(tmp_path: Path) -> None
             assert told == "[redacted]"
             assert await call(here, editor, session, "mcp__s__variable", name="PLAIN") == "p"
             assert await call(here, editor, session, "mcp__s__variable", name="TEST_KEY") == "unset"
+            told = await call(here, editor, session, "mcp__s__variable", name="HTTPS_PROXY")
+            assert told == "http://proxy:3128"
 
             told = await call(here, editor, session, "mcp__s__mixed")
             assert told.splitlines() == [
@@ -187,15 +192,17 @@ async def test_a_late_server_joins_at_a_later_request_and_none_outlives_the_agen
 
 
 @asynccontextmanager
-async def http_server() -> AsyncGenerator[str]:
+async def http_server(**env: str) -> AsyncGenerator[str]:
     """The test server on loopback; gives its URL."""
-    async with await anyio.open_process([sys.executable, str(SERVER), "http"]) as process:
+    command = [sys.executable, str(SERVER), "http"]
+    async with await anyio.open_process(command, env={**os.environ, **env}) as process:
         assert process.stdout is not None
         try:
             port = (await process.stdout.receive()).decode().strip()
             yield f"http://127.0.0.1:{port}/mcp"
         finally:
-            process.kill()
+            with suppress(ProcessLookupError):  # it crashed
+                process.kill()
 
 
 CONFIGURED = """\
@@ -254,3 +261,43 @@ async def test_a_url_of_the_editors_and_one_of_the_configuration_serve_their_too
             notices = [one["title"] for one in editor.updates("notice")]
             assert len(notices) == 1
             assert notices[0].startswith('MCP server "old" cannot be used: servers over SSE')
+
+
+async def test_a_url_that_is_slow_at_first_joins_later_and_may_crash(tmp_path: Path) -> None:
+    go = tmp_path / "go"
+    async with (
+        machine(tmp_path, settings={"mcp_wait": 0}, models={"m": {"images": True}}) as here,
+        http_server(LATE=str(go), LISTENS="1") as url,
+        here.agent(**FORM) as agent,
+    ):
+        editor = agent.editor
+        sent: Message = {"type": "http", "name": "s", "url": url, "headers": []}
+        session = await open_session(here, editor, sent)
+        told = await call(here, editor, session, "shell", command="echo hi", description="E.")
+        assert told.startswith("hi")
+        assert offered(here.model.requests[-1]) == []
+        go.touch()
+        while not offered(here.model.requests[-1]):
+            prompt = await begin_prompt(editor, session)
+            await (await here.model.request()).answer()
+            await editor.result(prompt)
+        told = await call(here, editor, session, "mcp__s__echo", text="hello")
+        assert told == "hello"
+
+        # Progress and questions come over the stream of the call.
+        editor.answers["elicitation/create"] = fill(colour="red", dark=True)
+        assert await call(here, editor, session, "mcp__s__ask") == "accept: colour='red' dark=True"
+        prompt = await begin_prompt(editor, session)
+        await (await here.model.request()).ask_for("w", "mcp__s__work")
+        await printed(editor, "w", "1 of 3: a third")
+        await cancel(editor, session)
+        assert (await editor.result(prompt))["stopReason"] == "cancelled"
+
+        # A crash in the middle costs one notice and the tools.
+        told = await call(here, editor, session, "mcp__s__crash")
+        assert told.startswith('Error: the call to MCP server "s" failed: ')
+        while offered(here.model.requests[-1]):
+            told = await call(here, editor, session, "mcp__s__echo", text="anyone?")
+            assert told.startswith('Error: the call to MCP server "s" failed: ')
+        (notice,) = [one["title"] for one in editor.updates("notice")]
+        assert notice == 'MCP server "s" cannot be used: it cannot be reached (ConnectError)'

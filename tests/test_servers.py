@@ -192,6 +192,17 @@ async def test_a_request_waits_no_longer_than_it_must() -> None:
         assert shown.offered == ["mcp__s__find", "mcp__s__drop"]
 
 
+async def test_a_server_that_changes_while_it_is_waited_for_holds_nobody_up() -> None:
+    slow = Played()
+    async with stage(wanted("s", wait=60), s=slow) as shown, anyio.create_task_group() as tasks:
+        tasks.start_soon(shown.servers.join)
+        await anyio.wait_all_tasks_blocked()
+        slow.heard.changed()
+        slow.may_list.set()
+        await anyio.wait_all_tasks_blocked()
+        assert shown.offered == ["mcp__s__find", "mcp__s__drop"]
+
+
 async def test_servers_may_wait_until_they_are_wanted() -> None:
     async with stage(wanted("s", wait=60), at_once=False) as shown:
         assert not shown.played["s"].open
