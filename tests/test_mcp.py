@@ -1,6 +1,7 @@
 """Real MCP servers behind the real agent: a program and a URL, well-behaved and not."""
 
 import os
+import re
 import sys
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, suppress
@@ -37,6 +38,12 @@ async def open_session(here: Machine, editor: Editor, *servers: Message) -> str:
     return str((await editor.request("session/new", params))["sessionId"])
 
 
+async def until_ready(editor: Editor, session: str, *names: str) -> None:
+    """Wait for servers to be there, as long as it takes: they load what we load, or more."""
+    while not all(re.search(rf"- {name} \(\w+\): ready", editor.text()) for name in names):
+        await editor.result(await begin_prompt(editor, session, "/mcp"))
+
+
 def offered(request: Request) -> list[str]:
     """The MCP tools that the model can call."""
     names = [str(tool["name"]) for tool in request.body["tools"]]
@@ -66,7 +73,7 @@ def last_card(editor: Editor, title: str) -> Message:
 
 
 async def test_a_program_of_the_editors_serves_its_tools(tmp_path: Path) -> None:
-    async with machine(tmp_path, settings=PATIENT) as here:
+    async with machine(tmp_path, deadline=90, settings=PATIENT) as here:
         here.secrets += ["value-of-the-key"]
         # Requests to the model stay on this machine, where no proxy is asked.
         proxied = {**here.environment, "HTTPS_PROXY": "http://proxy:3128", "NO_PROXY": "127.0.0.1"}
@@ -75,6 +82,7 @@ async def test_a_program_of_the_editors_serves_its_tools(tmp_path: Path) -> None
             broken = {**stdio("broken"), "command": "/no/such/server"}
             env = {"NOISE": "1", "SERVER_KEY": "value-of-the-key", "PLAIN": "p"}
             session = await open_session(here, editor, broken, stdio("s", **env))
+            await until_ready(editor, session, "s")
             assert await call(here, editor, session, "mcp__s__echo", text="hello") == "hello"
             first = here.model.requests[0]
             assert offered(first)[:3] == ["mcp__s__look", "mcp__s__echo", "mcp__s__fail"]
@@ -121,9 +129,13 @@ async def test_a_program_of_the_editors_serves_its_tools(tmp_path: Path) -> None
 
 
 async def test_a_server_asks_reports_grows_and_crashes(tmp_path: Path) -> None:
-    async with machine(tmp_path, settings=PATIENT) as here, here.agent(**FORM) as agent:
+    async with (
+        machine(tmp_path, deadline=90, settings=PATIENT) as here,
+        here.agent(**FORM) as agent,
+    ):
         editor = agent.editor
         session = await open_session(here, editor, stdio())
+        await until_ready(editor, session, "s")
         editor.answers["elicitation/create"] = fill(colour="red", dark=True)
         told = await call(here, editor, session, "mcp__s__ask")
         assert told == "accept: colour='red' dark=True"
@@ -171,7 +183,7 @@ async def test_a_late_server_joins_at_a_later_request_and_none_outlives_the_agen
     pids = tmp_path / "pids"
     pids.mkdir()
     go = tmp_path / "go"
-    async with machine(tmp_path, settings={"mcp_wait": 0}) as here:
+    async with machine(tmp_path, deadline=90, settings={"mcp_wait": 0}) as here:
         async with here.agent() as agent:
             editor = agent.editor
             late = stdio("late", LATE=str(go), PIDS=str(pids))
@@ -217,7 +229,7 @@ trust_read_only = true
 async def test_a_url_of_the_editors_and_one_of_the_configuration_serve_their_tools(
     tmp_path: Path,
 ) -> None:
-    async with machine(tmp_path) as here, http_server() as url:
+    async with machine(tmp_path, deadline=90) as here, http_server() as url:
         here.secrets += ["secret-of-the-header", "secret-of-the-file"]
         here.configure({"permission": "workspace-write", **PATIENT})
         with here.config.open("a", encoding="utf-8") as config:
@@ -229,6 +241,7 @@ async def test_a_url_of_the_editors_and_one_of_the_configuration_serve_their_too
             sent = {"type": "http", "name": "sent", "url": url, "headers": headers}
             old: Message = {"type": "sse", "name": "old", "url": url, "headers": []}
             session = await open_session(here, editor, sent, old)
+            await until_ready(editor, session, "sent", "own")
             # Trusted and read-only: nobody is asked, not even in plan mode.
             await editor.request("session/set_mode", {"sessionId": session, "modeId": "plan"})
             assert await call(here, editor, session, "mcp__own__look", what="it") == "saw it"
@@ -266,7 +279,9 @@ async def test_a_url_of_the_editors_and_one_of_the_configuration_serve_their_too
 async def test_a_url_that_is_slow_at_first_joins_later_and_may_crash(tmp_path: Path) -> None:
     go = tmp_path / "go"
     async with (
-        machine(tmp_path, settings={"mcp_wait": 0}, models={"m": {"images": True}}) as here,
+        machine(
+            tmp_path, deadline=90, settings={"mcp_wait": 0}, models={"m": {"images": True}}
+        ) as here,
         http_server(LATE=str(go), LISTENS="1") as url,
         here.agent(**FORM) as agent,
     ):

@@ -18,7 +18,7 @@ from tests.agent_process import Machine, begin_prompt, machine, printed
 from tests.fake_editor import Editor, fill
 from tests.laws import Message
 from tests.npm import installed, tool
-from tests.test_mcp import FORM, PATIENT, call, last_card, open_session
+from tests.test_mcp import FORM, PATIENT, call, last_card, open_session, until_ready
 
 pytestmark = [
     pytest.mark.anyio,
@@ -39,8 +39,7 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
 
 async def work_through(here: Machine, editor: Editor, session: str) -> None:
     """Use what the server is there to show."""
-    while ": ready, " not in editor.text():
-        await editor.result(await begin_prompt(editor, session, "/mcp"))
+    await until_ready(editor, session, "all")
     told = await call(here, editor, session, "mcp__all__echo", message="hello")
     assert told == "Echo: hello"
     told = await call(here, editor, session, "mcp__all__get-sum", a="x", b=1)
