@@ -47,8 +47,8 @@ _STOPPED = "Error: the call did not run"
 _NO_ANSWER = "The model ended its turn without an answer."
 
 _TITLE_WORDS, _TITLE_BYTES = 5, 40
-_USER_REQUEST = re.compile(r"<user_request>(.*?)</user_request>", re.DOTALL)
-_UNPRINTABLE = re.compile(
+_USER_REQUEST = r"(?s)<user_request>(.*?)</user_request>"
+_UNPRINTABLE = (
     r"\x1b\[[0-9;?]*[ -/]*[@-~]"
     r"|[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]"
 )
@@ -78,7 +78,6 @@ class Turn:
         shown = () if reply is not None and reply.message is None else await self._shown(prompt)
         if reply is None:
             content = user_content(shown)
-        if reply is None:
             self._note_switch()
         session.record(
             Prompted(session.next_prompt(), prompt.blocks, content, now(), reply is None)
@@ -97,7 +96,10 @@ class Turn:
             return "end_turn"
         text = reply.text
         if reply.work is not None:
+            size = session.history.tokens
             text = await reply.work(self.editor, self.bench)
+            if session.history.tokens < size:
+                self._show_size()
         if text:
             self._tell(text)
         if reply.message is not None:
@@ -124,7 +126,7 @@ class Turn:
             and not any(_is_pause(waiting) for waiting in session.prompts)
         ):
             session.record(replace(session.goal, rounds=session.goal.rounds + 1))
-            session.record(Noted(goals.task(session.goal), asked=True))
+            session.record(Noted(goals.task(session.goal), asked=True, goal=True))
             stop = await self._work(budget)
             if stop != "end_turn":
                 return stop
@@ -257,6 +259,7 @@ class Turn:
                 # ACP, Prompt Turn, Stop Reasons: after a refusal the client may treat the prompt
                 # and all that followed as dropped from the conversation.
                 self.session.record(Forgotten(self.session.next_prompt() - 1))
+                self._show_size()
                 return "refusal"
             case _:
                 self._tell(f"The model stopped early: {finished.reason or 'no reason given'}.")
@@ -305,6 +308,11 @@ class Turn:
             used = usage.input_tokens + usage.output_tokens
             self.editor.update(updates.usage(used, window, self.session.cost))
 
+    def _show_size(self) -> None:
+        """Show the size of a conversation that got shorter."""
+        if self.session.usage is not None:
+            self.editor.update(self.session.usage)
+
     def _watch_cache(self, usage: Usage) -> None:
         host = urlsplit(self._provider.base_url).hostname or ""
         maker = self.session.dialect.maker
@@ -352,7 +360,7 @@ class _Budget:
 
 def title_of(text: str) -> str:
     """A short title: the first words of what the user asked, printable and cut at a character."""
-    request_part = _USER_REQUEST.search(text)
-    words = _UNPRINTABLE.sub("", request_part[1] if request_part else text).split()
+    request_part = re.search(_USER_REQUEST, text)
+    words = re.sub(_UNPRINTABLE, "", request_part[1] if request_part else text).split()
     title = " ".join(words[:_TITLE_WORDS])
     return title.encode("utf-8", "replace")[:_TITLE_BYTES].decode("utf-8", "ignore").strip()

@@ -17,7 +17,7 @@ from anyio.abc import ByteReceiveStream
 from tests.agent_process import Machine, begin_prompt, machine, printed
 from tests.fake_editor import Editor, fill
 from tests.laws import Message
-from tests.npm import installed, tool
+from tests.npm import installed, node
 from tests.test_mcp import FORM, PATIENT, call, last_card, open_session, until_ready
 
 pytestmark = [
@@ -26,15 +26,15 @@ pytestmark = [
     pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX processes"),
 ]
 
-PACKAGE = "@modelcontextprotocol/server-everything@2026.8.31"
+PACKAGE = "@modelcontextprotocol/server-everything"
 SEEING: Message = {"m": {"images": True}}
 
 
 @pytest.fixture(scope="module")
 def program(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     """How to run the server."""
-    package = installed(PACKAGE, tmp_path_factory.mktemp("everything"))
-    return [*(tool("node") or []), str(package / "dist" / "index.js")]
+    modules = installed(f"{PACKAGE}@2026.8.31", tmp_path_factory.mktemp("everything"))
+    return [node(), str(modules / PACKAGE / "dist" / "index.js")]
 
 
 async def work_through(here: Machine, editor: Editor, session: str) -> None:
