@@ -3,10 +3,12 @@
 Rule 1: only what `read` may read without asking is shown. Everything else stays a link, which the
 model can follow with a call that the person is asked about.
 Rule 2: what is shown counts as read, so that the model may edit it at once.
-Rule 3: a link never fails a prompt.
+Rule 3: a link never fails a prompt, nor holds it up: what takes long to read stays a link as well.
 """
 
 from collections.abc import Iterator, Sequence
+
+import anyio
 
 from bridge.core import policy
 from bridge.core.link import Spot, spots
@@ -19,6 +21,8 @@ MOST_SHOWN = 20
 """Links of one prompt."""
 MOST_CHARACTERS = 200_000
 """Of all their files together."""
+MOST_SECONDS = 5.0
+"""For all of them: a file may be huge, or on a disk that is gone."""
 
 
 async def followed(blocks: Sequence[Item], session: Session, context: Context) -> tuple[Item, ...]:
@@ -27,11 +31,14 @@ async def followed(blocks: Sequence[Item], session: Session, context: Context) -
         return tuple(blocks)
     result: list[Item] = []
     shown, room = 0, MOST_CHARACTERS
+    end = anyio.current_time() + MOST_SECONDS
     for block in blocks:
         result.append(block)
         if block.get("type") != "resource_link" or shown == MOST_SHOWN or room <= 0:
             continue
-        read = await _read(str(block.get("uri")), session, context)
+        read: Result | None = None
+        with anyio.CancelScope(deadline=end):
+            read = await _read(str(block.get("uri")), session, context)
         if read is not None:
             shown, room = shown + 1, room - len(read.text)
             result += _blocks(read)

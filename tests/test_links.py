@@ -1,9 +1,11 @@
 """What a link in a prompt shows is what `read` may read without asking."""
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 
 from bridge.config import load
@@ -11,9 +13,11 @@ from bridge.core.records import Item, Opened
 from bridge.links import MOST_SHOWN, followed
 from bridge.session import Session
 from bridge.store import Store
+from tests.skipped_time import BACKEND, no_waiting
 from tests.workspace import Nobody
-from tools.base import Context
+from tools.base import Context, Files
 from tools.local import LocalFiles
+from tools.seen import Stamp
 
 pytestmark = pytest.mark.anyio
 
@@ -35,13 +39,13 @@ def session_in(cwd: Path, permission: Any = "workspace-write") -> Session:
     return Session(config, opened, Store(None).create(opened))
 
 
-async def shown(session: Session, *links: Item) -> list[str]:
+async def shown(session: Session, *links: Item, files: Files | None = None) -> list[str]:
     """The texts that the links show."""
     nobody = Nobody()
     context = Context(
         cwd=session.cwd,
         roots=session.roots,
-        files=LocalFiles(),
+        files=files or LocalFiles(),
         shell=nobody,
         seen=session.seen,
         person=nobody,
@@ -84,6 +88,22 @@ async def test_what_read_would_not_read_stays_a_link(name: str, project: Path) -
 async def test_what_may_be_read_without_asking_is_shown_wherever_it_is(project: Path) -> None:
     session = session_in(project, "danger-full-access")
     assert len(await shown(session, link(project.parent / "outside.txt"))) == 1
+
+
+@pytest.mark.parametrize("anyio_backend", [BACKEND])
+async def test_a_file_that_takes_too_long_to_read_stays_a_link(project: Path) -> None:
+    class Slow(LocalFiles):
+        async def scan(self, path: str, feed: Callable[[bytes], None]) -> Stamp | None:
+            if path.endswith("slow"):
+                await anyio.sleep_forever()
+            return await super().scan(path, feed)
+
+    for name in ("fast", "slow", "late"):
+        (project / name).write_text("x\n", encoding="utf-8")
+    links = [link(project / name) for name in ("fast", "slow", "late")]
+    with no_waiting():
+        texts = await shown(session_in(project), *links, files=Slow())
+    assert len(texts) == 1
 
 
 async def test_no_more_is_shown_than_there_is_room_for(project: Path) -> None:
