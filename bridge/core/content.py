@@ -21,6 +21,9 @@ MOST_DATA = 20 * 1024 * 1024
 _NO_IMAGE = "[An image stood here, which the model's server does not take.]"
 _NO_FILE = "[The file {} stood here, which the model's server does not take.]"
 
+_BEGINNING = 64
+"""Characters of base64 that tell the type of a file."""
+
 _MEDIA = frozenset({"input_image", "input_file"})
 """Types of parts that are no text."""
 
@@ -127,9 +130,9 @@ def _part(block: Item) -> str | Item:
         case "resource_link":
             return f'\n[resource_link name="{block.get("name")}" uri="{block.get("uri")}"]\n'
         case "image":
-            data = _decoded(block.get("data")) or b""
-            named = str(block.get("mimeType"))
-            return attached(Media(filetype.kind(data) or named, _plain(block.get("data"))))
+            data = _plain(block.get("data"))
+            kind = filetype.kind(_decoded(data[:_BEGINNING]) or b"")
+            return attached(Media(kind or str(block.get("mimeType")), data))
         case "resource":
             return _resource(cast("Item", block.get("resource")))
         case _:
@@ -178,7 +181,7 @@ def _decoded(data: object) -> bytes | None:
 
 def _plain(data: object) -> str:
     """Base64 without the blanks and line ends that some clients put into it."""
-    return re.sub(r"\s+", "", str(data))
+    return "".join(str(data).split())
 
 
 def _name(uri: str) -> str:
