@@ -44,6 +44,11 @@ class Journal:
         self._given_up = False
         self._complaint: str | None = None
 
+    @property
+    def path(self) -> Path | None:
+        """The file of the session; None where it is kept nowhere."""
+        return self._path
+
     def hide(self, secrets: tuple[str, ...]) -> None:
         """Write none of these down from now on."""
         self._secrets = secrets
