@@ -19,6 +19,7 @@ NAME
 SYNOPSIS
     responses-acp [--config FILE]
     responses-acp demo [--yes] [--agent]
+    responses-acp check [--json] [--model KEY]
     responses-acp sessions list [--cwd DIRECTORY]
     responses-acp sessions show ID
     responses-acp sessions export ID [--format markdown|json] [--output FILE]
@@ -36,6 +37,13 @@ COMMANDS
         Play one turn with a scripted model, without key or network, on a temporary file.
         --yes    approve the plan without asking
         --agent  be the agent, with the scripted model behind it: for trying an editor
+
+    check
+        Look at everything that an answer needs, and tell what is wrong where: this machine, the
+        configuration and where each setting comes from, the key, the way to the server, the model
+        (with up to three small requests, which cost what they cost), the sandbox, MCP servers.
+        --json   the same for programs
+        --model  check this model of the configuration, not the default one
 
     sessions
         Look at the conversations that are stored on this machine. ID may be shortened to its
@@ -91,6 +99,10 @@ def main(argv: Sequence[str]) -> int:
         folder = state_folder()
         log.start(None)
         return archive.run(Store(None if folder is None else folder / "sessions"), options)
+    if options.command == "check":
+        from bridge.check.run import run  # noqa: PLC0415 (the HTTP client loads with it)
+
+        return run(options)
     command = play.agent_command(options.config)
     return os.execv(command[0], command)  # noqa: S606 (ourselves, with the arguments in plain form)
 
@@ -117,6 +129,10 @@ def _parser() -> argparse.ArgumentParser:
     demo = commands.add_parser("demo")
     demo.add_argument("--yes", action="store_true")
     demo.add_argument("--agent", action="store_true")
+    check = commands.add_parser("check")
+    check.add_argument("--json", action="store_true")
+    check.add_argument("--config", metavar="FILE", default=argparse.SUPPRESS)
+    check.add_argument("--model", metavar="KEY")
     sessions = commands.add_parser("sessions")
     actions = sessions.add_subparsers(dest="action", parser_class=_Parser, required=True)
     actions.add_parser("list").add_argument("--cwd", metavar="DIRECTORY")

@@ -374,12 +374,16 @@ def load(path: str | None, environment: Mapping[str, str]) -> Config:
 
     Raises ConfigError.
     """
+    file = file_in_use(path, environment)
+    return _from_environment(environment) if file is None else _from_file(file)
+
+
+def file_in_use(path: str | None, environment: Mapping[str, str]) -> Path | None:
+    """The file that load() reads; None where the environment serves. Raises ConfigError."""
     if path is not None:
-        return _from_file(_given(path))
+        return _given(path)
     file = default_file(environment)
-    if file is None or not _exists(file):
-        return _from_environment(environment)
-    return _from_file(file)
+    return file if file is not None and _exists(file) else None
 
 
 def default_file(environment: Mapping[str, str]) -> Path | None:

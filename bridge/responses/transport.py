@@ -10,7 +10,7 @@ import os
 import ssl
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import cast
@@ -59,6 +59,17 @@ _REASONS: dict[type[httpx.HTTPError], str] = {
 def boot_time() -> float:
     """Seconds that the machine has been on, asleep or not."""
     return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
+
+
+@frozen
+class Greeting:
+    """What a server answered to a first question."""
+
+    status: int
+    body: Json
+    """None where it was no JSON."""
+    certificate: Mapping[str, object]
+    """As Python's ssl tells it; empty where nothing was encrypted or the system keeps it back."""
 
 
 @dataclass(eq=False, slots=True)
@@ -140,6 +151,31 @@ class Transport:
             return load(answer.content)
         except ValueError:
             raise BadStream(faults.not_a_stream("no JSON")) from None
+
+    async def greet(self, endpoint: Endpoint) -> Greeting:
+        """Ask the server for its models, to see that it is there; raises BridgeError.
+
+        Whatever it answers is a greeting: that it has no such list, or refuses the key.
+        """
+        async with self._client(endpoint) as client:
+            try:
+                answer = await client.get(
+                    f"{endpoint.base_url}/models",
+                    params=dict(endpoint.query) or None,
+                    headers=dict(endpoint.headers),
+                    timeout=httpx.Timeout(_FETCH_SECONDS, connect=endpoint.connect_timeout),
+                )
+            except (httpx.HTTPError, httpx.InvalidURL) as error:
+                raise _failed(endpoint, error) from None
+        if answer.status_code == _PROXY_WANTS_PASSWORD:
+            raise _locked_proxy(endpoint)
+        secured = answer.extensions.get("network_stream")
+        lock = None if secured is None else secured.get_extra_info("ssl_object")
+        body: Json = None
+        with suppress(ValueError):
+            body = load(answer.content)
+        certificate: dict[str, object] = (lock.getpeercert() or {}) if lock else {}
+        return Greeting(answer.status_code, body, certificate)
 
     async def _again(
         self,
@@ -320,11 +356,11 @@ def _lost(endpoint: Endpoint, error: httpx.HTTPError | httpx.InvalidURL) -> Faul
         return faults.untrusted(host)
     known = (reason for kind, reason in _REASONS.items() if isinstance(error, kind))
     reason = next(known, type(error).__name__)
-    proxy = _proxy_variable(endpoint)
+    proxy = proxy_variable(endpoint)
     return faults.unreachable(host, reason if proxy is None else f"{reason}, by way of {proxy}")
 
 
-def _proxy_variable(endpoint: Endpoint) -> str | None:
+def proxy_variable(endpoint: Endpoint) -> str | None:
     """The variable that names the proxy to this server; None where there is none in between."""
     parts = urlsplit(endpoint.base_url)
     host = parts.hostname or ""
@@ -336,7 +372,7 @@ def _proxy_variable(endpoint: Endpoint) -> str | None:
 
 def _locked_proxy(endpoint: Endpoint) -> ConfigError:
     return ConfigError(
-        f"The proxy of {_proxy_variable(endpoint) or 'this system'} wants a user and a password "
+        f"The proxy of {proxy_variable(endpoint) or 'this system'} wants a user and a password "
         "(HTTP 407): write them into its URL, as http://USER:PASSWORD@HOST:PORT"
     )
 
