@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 from bridge import __version__, archive, log
 from bridge.config import state_folder
 from bridge.demo import play
+from bridge.setup.editors import EDITORS
 from bridge.store import Store
 from bridge.windows import SENTENCE
 
@@ -19,6 +20,8 @@ NAME
 SYNOPSIS
     responses-acp [--config FILE]
     responses-acp demo [--yes] [--agent]
+    responses-acp setup
+    responses-acp setup EDITOR [--write|--remove] [--yes] [--name NAME] [--file FILE]
     responses-acp check [--json] [--model KEY]
     responses-acp sessions list [--cwd DIRECTORY]
     responses-acp sessions show ID
@@ -37,6 +40,16 @@ COMMANDS
         Play one turn with a scripted model, without key or network, on a temporary file.
         --yes    approve the plan without asking
         --agent  be the agent, with the scripted model behind it: for trying an editor
+
+    setup
+        Without EDITOR: ask for server, key and model, and write the configuration.
+        With EDITOR (zed, jetbrains, vscode, acpx, agent-shell, codecompanion, avante, toad): show
+        the entry for this editor. For the first four:
+        --write   put it into the editor's file, after showing the change and asking
+        --remove  take it out again
+        --yes     do not ask
+        --name    what the agent is called in the editor
+        --file    the editor's file, where it is not in its usual place
 
     check
         Look at everything that an answer needs, and tell what is wrong where: this machine, the
@@ -99,6 +112,10 @@ def main(argv: Sequence[str]) -> int:
         folder = state_folder()
         log.start(None)
         return archive.run(Store(None if folder is None else folder / "sessions"), options)
+    if options.command == "setup":
+        from bridge.setup.run import run as set_up  # noqa: PLC0415 (the HTTP client loads with it)
+
+        return set_up(options)
     if options.command == "check":
         from bridge.check.run import run  # noqa: PLC0415 (the HTTP client loads with it)
 
@@ -129,9 +146,10 @@ def _parser() -> argparse.ArgumentParser:
     demo = commands.add_parser("demo")
     demo.add_argument("--yes", action="store_true")
     demo.add_argument("--agent", action="store_true")
+    _setup(commands.add_parser("setup"))
     check = commands.add_parser("check")
     check.add_argument("--json", action="store_true")
-    check.add_argument("--config", metavar="FILE", default=argparse.SUPPRESS)
+    _config_too(check)
     check.add_argument("--model", metavar="KEY")
     sessions = commands.add_parser("sessions")
     actions = sessions.add_subparsers(dest="action", parser_class=_Parser, required=True)
@@ -143,3 +161,19 @@ def _parser() -> argparse.ArgumentParser:
     export.add_argument("--output", metavar="FILE")
     actions.add_parser("delete").add_argument("sessions", nargs="+")
     return parser
+
+
+def _setup(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("editor", nargs="?", choices=tuple(EDITORS), metavar="EDITOR")
+    what = parser.add_mutually_exclusive_group()
+    what.add_argument("--write", action="store_true")
+    what.add_argument("--remove", action="store_true")
+    parser.add_argument("--yes", action="store_true")
+    parser.add_argument("--name", metavar="NAME")
+    parser.add_argument("--file", metavar="FILE")
+    _config_too(parser)
+
+
+def _config_too(parser: argparse.ArgumentParser) -> None:
+    """--config may also stand behind the command."""
+    parser.add_argument("--config", metavar="FILE", default=argparse.SUPPRESS)

@@ -6,9 +6,7 @@ Rule 1: whatever is wrong with it is a ConfigError that names file, line, key an
 Rule 2: the file says where a secret is and never what it is.
 """
 
-import os
 import re
-import stat
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
@@ -19,6 +17,7 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from bridge import kept
 from bridge.complaints import Complaint, nearest, sentence, syntax, unfit, wrong
 from bridge.errors import ConfigError, LoginRequired
 from bridge.fields import (
@@ -47,12 +46,12 @@ from bridge.fields import (
     Words,
     is_local,
 )
+from bridge.kept import read_private
 from tools.frozen import frozen
 
 _REMOTE_FIRST_EVENT = 300.0
 """Seconds; a local server may read a long prompt for as long as it takes."""
 
-_LONGEST_KEY = 64 * 1024
 _SOURCES = ("api_key_env", "api_key_file", "api_key_command")
 
 KINDS = (
@@ -101,7 +100,10 @@ class _Keyed(_Table):
         ConfigError where its file or its text is wrong.
         """
         if self.api_key_file is not None:
-            key, source = _read_key(self.api_key_file), f"file {self.api_key_file}"
+            key, source = (
+                read_private(self.api_key_file, "api_key_file"),
+                f"file {self.api_key_file}",
+            )
         elif self.api_key_env is not None:
             key, source = environment.get(self.api_key_env, "").strip(), self.api_key_env
         else:
@@ -119,7 +121,8 @@ class _Keyed(_Table):
             raise LoginRequired(f"no API key: put it into {self.api_key_file}, which is empty")
         raise LoginRequired(
             f"no API key: set {self.api_key_env} in the environment that your editor starts "
-            f"responses-acp with, or name another source in config.toml: {KEY_SOURCES}"
+            "responses-acp with, run `responses-acp login`, or name another source in "
+            f"config.toml: {KEY_SOURCES}"
         )
 
 
@@ -153,6 +156,13 @@ class Provider(_Keyed):
     max_retries: CountOrNone = 4
     quirks: Text | None = None
     """Which kind of server it is; unset: told by base_url, where that is possible."""
+
+    def key(self, environment: Mapping[str, str]) -> str | None:
+        """Like that of others; in the place of a variable that is not set, the key that is kept."""
+        key = super().key(environment)
+        if key is None and self.api_key_file is None and self.api_key_command is None:
+            key = kept.key_for(kept_file(environment), self.base_url)
+        return key
 
     @property
     def is_local(self) -> bool:
@@ -323,24 +333,6 @@ def is_key(text: str) -> bool:
     return re.fullmatch(r"[\x21-\x7e]+", text) is not None
 
 
-def _read_key(file: str) -> str:
-    """The text of a key file that is ours alone."""
-    remedy = f"make it a plain file that is yours alone: chmod 600 {file}"
-    try:
-        # O_NONBLOCK: a named pipe in its place must not make us wait.
-        descriptor = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError as error:
-        raise ConfigError(f"api_key_file {file}: {error.strerror}; {remedy}") from None
-    try:
-        found = os.fstat(descriptor)
-        private = stat.S_ISREG(found.st_mode) and not found.st_mode & 0o077
-        if not private or found.st_uid != os.geteuid():
-            raise ConfigError(f"api_key_file {file} could be read or changed by others; {remedy}")
-        return os.read(descriptor, _LONGEST_KEY).decode("utf-8", "replace").strip()
-    finally:
-        os.close(descriptor)
-
-
 def _keys(table: type[_Table]) -> tuple[str, ...]:
     return tuple(field.alias or name for name, field in table.model_fields.items())
 
@@ -396,6 +388,12 @@ def default_file(environment: Mapping[str, str]) -> Path | None:
     else:
         folder = user_config_path("responses-acp", appauthor=False)
     return folder / "config.toml" if folder.is_absolute() else None
+
+
+def kept_file(environment: Mapping[str, str]) -> Path | None:
+    """Where the keys are that the person typed once; None where there is no such place."""
+    file = default_file(environment)
+    return None if file is None else file.with_name(kept.NAME)
 
 
 def _given(path: str) -> Path:
