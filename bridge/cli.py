@@ -3,7 +3,8 @@
 import argparse
 import os
 import sys
-from collections.abc import Sequence
+from argparse import Namespace
+from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 from bridge import __version__, archive, log
@@ -23,6 +24,8 @@ SYNOPSIS
     responses-acp setup
     responses-acp setup EDITOR [--write|--remove] [--yes] [--name NAME] [--file FILE]
     responses-acp check [--json] [--model KEY]
+    responses-acp login [PROVIDER]
+    responses-acp logout [PROVIDER]
     responses-acp sessions list [--cwd DIRECTORY]
     responses-acp sessions show ID
     responses-acp sessions export ID [--format markdown|json] [--output FILE]
@@ -57,6 +60,14 @@ COMMANDS
         (with up to three small requests, which cost what they cost), the sandbox, MCP servers.
         --json   the same for programs
         --model  check this model of the configuration, not the default one
+
+    login
+        Ask for the key of a provider (that of the default model if none is named), try it, and keep
+        it in keys.json beside the configuration, readable by you alone. It serves where the
+        environment variable that the configuration names is not set.
+
+    logout
+        Forget the keys that login kept; with PROVIDER: that one.
 
     sessions
         Look at the conversations that are stored on this machine. ID may be shortened to its
@@ -106,22 +117,52 @@ def main(argv: Sequence[str]) -> int:
     if os.name == "nt":
         sys.stderr.write(f"{SENTENCE}\n")
         return 1
-    if options.command == "demo":
-        return play.agent() if options.agent else play.play(yes=options.yes)
-    if options.command == "sessions":
-        folder = state_folder()
-        log.start(None)
-        return archive.run(Store(None if folder is None else folder / "sessions"), options)
-    if options.command == "setup":
-        from bridge.setup.run import run as set_up  # noqa: PLC0415 (the HTTP client loads with it)
+    return _COMMANDS[options.command](options)
 
-        return set_up(options)
-    if options.command == "check":
-        from bridge.check.run import run  # noqa: PLC0415 (the HTTP client loads with it)
 
-        return run(options)
+def _agent(options: Namespace) -> int:
+    """The agent, started anew: its way in loads nothing of what is loaded here."""
     command = play.agent_command(options.config)
     return os.execv(command[0], command)  # noqa: S606 (ourselves, with the arguments in plain form)
+
+
+def _demo(options: Namespace) -> int:
+    return play.agent() if options.agent else play.play(yes=options.yes)
+
+
+def _sessions(options: Namespace) -> int:
+    folder = state_folder()
+    log.start(None)
+    return archive.run(Store(None if folder is None else folder / "sessions"), options)
+
+
+def _set_up(options: Namespace) -> int:
+    from bridge.setup.run import run  # noqa: PLC0415 (the HTTP client loads with it)
+
+    return run(options)
+
+
+def _check(options: Namespace) -> int:
+    from bridge.check.run import run  # noqa: PLC0415 (the HTTP client loads with it)
+
+    return run(options)
+
+
+def _account(options: Namespace) -> int:
+    from bridge.login import run  # noqa: PLC0415 (the HTTP client loads with it)
+
+    return run(options)
+
+
+_COMMANDS: dict[str | None, Callable[[Namespace], int]] = {
+    None: _agent,
+    "demo": _demo,
+    "setup": _set_up,
+    "check": _check,
+    "login": _account,
+    "logout": _account,
+    "sessions": _sessions,
+}
 
 
 class _Parser(argparse.ArgumentParser):
@@ -151,6 +192,10 @@ def _parser() -> argparse.ArgumentParser:
     check.add_argument("--json", action="store_true")
     _config_too(check)
     check.add_argument("--model", metavar="KEY")
+    for name in ("login", "logout"):
+        account = commands.add_parser(name)
+        account.add_argument("provider", nargs="?", metavar="PROVIDER")
+        _config_too(account)
     sessions = commands.add_parser("sessions")
     actions = sessions.add_subparsers(dest="action", parser_class=_Parser, required=True)
     actions.add_parser("list").add_argument("--cwd", metavar="DIRECTORY")

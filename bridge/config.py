@@ -317,6 +317,16 @@ class Config(_Table):
                 keys += filter(None, [keyed.key(environment)])
         return tuple(dict.fromkeys(keys))
 
+    def forget_kept(self, environment: Mapping[str, str]) -> None:
+        """Delete the kept keys of these providers; ConfigError."""
+        file = kept_file(environment)
+        for provider in self.providers.values():
+            try:
+                kept.forget(file, provider.base_url)
+            except OSError as error:
+                what = f"{file} cannot be changed ({error.strerror})"
+                raise ConfigError(f"{what}: delete it yourself") from None
+
     def key_files(self) -> tuple[str, ...]:
         """The files that hold keys."""
         files = (provider.api_key_file for provider in self.providers.values())

@@ -47,8 +47,8 @@ _STOPPED = "Error: the call did not run"
 _NO_ANSWER = "The model ended its turn without an answer."
 
 _TITLE_WORDS, _TITLE_BYTES = 5, 40
-_USER_REQUEST = re.compile(r"<user_request>(.*?)</user_request>", re.DOTALL)
-_UNPRINTABLE = re.compile(
+_USER_REQUEST = r"(?s)<user_request>(.*?)</user_request>"
+_UNPRINTABLE = (
     r"\x1b\[[0-9;?]*[ -/]*[@-~]"
     r"|[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]"
 )
@@ -331,7 +331,7 @@ class _Budget:
 
 def title_of(text: str) -> str:
     """A short title: the first words of what the user asked, printable and cut at a character."""
-    request_part = _USER_REQUEST.search(text)
-    words = _UNPRINTABLE.sub("", request_part[1] if request_part else text).split()
+    request_part = re.search(_USER_REQUEST, text)
+    words = re.sub(_UNPRINTABLE, "", request_part[1] if request_part else text).split()
     title = " ".join(words[:_TITLE_WORDS])
     return title.encode("utf-8", "replace")[:_TITLE_BYTES].decode("utf-8", "ignore").strip()

@@ -34,7 +34,7 @@ from tools.environment import child_environment
 from tools.frozen import frozen
 from tools.local import LocalFiles
 from tools.process import adopt_orphans, hide_memory
-from tools.sandbox import Fence, Layers
+from tools.sandbox import Fence, Layers, layers_of
 from tools.shell import CONFINED_SHELL, SHELL
 from tools.table import TOOLS
 
@@ -172,13 +172,14 @@ class SessionShell:
 
 @asynccontextmanager
 async def workshop(
-    layers: Layers, private: tuple[str, ...], on_key: Callable[[str], None]
+    probed: tuple[str, str], private: tuple[str, ...], on_key: Callable[[str], None]
 ) -> AsyncGenerator[Workshop]:
     """The workshop of this process, until the context ends.
 
-    layers is what can confine commands here, private what they must not read; on_key is told of
+    probed says what can confine commands here, private what they must not read; on_key is told of
     each key that a program printed.
     """
+    layers = layers_of(*probed)
     hide_memory()
     adopt_orphans()
     files, keys = LocalFiles(), Keys(os.environ, on_key)

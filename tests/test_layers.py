@@ -20,8 +20,8 @@ PURE = [
     "bridge", "bridge.acp", "bridge.acp.peer", "bridge.acp.schema", "bridge.core", "bridge.core.*",
     "bridge.errors", "bridge.responses", "bridge.responses.events", "bridge.responses.faults",
     "bridge.responses.quirks", "bridge.responses.refused", "bridge.responses.request",
-    "bridge.responses.sse", "bridge.setup.jsonc", "tools.base", "tools.frozen", "tools.globs", "tools.hint", "tools.page",
-    "tools.seen", "tools.splice",
+    "bridge.responses.sse", "bridge.setup.jsonc", "tools.base", "tools.frozen", "tools.globs",
+    "tools.hint", "tools.page", "tools.schemas", "tools.seen", "tools.splice",
 ]  # fmt: skip
 IMPURE = {"asyncio", "logging", "os", "random", "subprocess", "time", "threading", "socket"}
 

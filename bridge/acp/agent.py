@@ -13,7 +13,7 @@ from bridge.acp.editor import SessionEditor
 from bridge.config import Config
 from bridge.core import secrets
 from bridge.core.handshake import Capabilities
-from bridge.errors import NOT_FOUND, EditorError
+from bridge.errors import NOT_FOUND, EditorError, LoginRequired
 from bridge.session import Prompt, Session
 from bridge.store import Store
 from tools.frozen import frozen
@@ -54,11 +54,20 @@ class Agent:
     """
     discover: Callable[[Config], None]
     """Called with a new session: the servers may be asked for their models."""
+    forget_keys: Callable[[], None] = lambda: None
+    """Called at a logout and at a login: what is known of keys is to be found out anew."""
+    is_logged_out: bool = False
+    """The person logged out: nothing goes to a model until they log in."""
     can: Capabilities = field(default_factory=Capabilities)
     sessions: dict[str, Session] = field(default_factory=dict[str, Session])
     prompts: dict[RequestId, Prompt] = field(default_factory=dict[RequestId, Prompt])
     printed_keys: set[str] = field(default_factory=set[str])
     """What programs printed that the configuration names for it."""
+
+    def demand_login(self) -> None:
+        """LoginRequired where the person has logged out."""
+        if self.is_logged_out:
+            raise LoginRequired("you have logged out: log in (authenticate) to go on")
 
     def session(self, session: str) -> Session:
         """An open session; EditorError for an id that is none."""

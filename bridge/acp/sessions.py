@@ -22,6 +22,7 @@ from bridge.store import Summary
 
 def new(agent: Agent, params: schema.NewSessionParams) -> Answered:
     """Open a new session."""
+    agent.demand_login()
     cwd, directories = _workspace(params)
     config = agent.load_config()
     model = config.models[config.default_model]
@@ -116,6 +117,7 @@ def _open_again(
         raise EditorError(
             INVALID_PARAMS, "the session is loaded already", {"sessionId": params.session_id}
         )
+    agent.demand_login()
     cwd, directories = _workspace(params)
     config = agent.load_config()
     stored = agent.store.load(params.session_id, directories)

@@ -13,12 +13,15 @@ from collections.abc import Iterator, Mapping
 from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from pathlib import Path
 
+from anyio import to_thread
+
 import bridge
 import tools
 from bridge import __version__
 from bridge.check.finding import Finding, fault, ok, warning
 from bridge.check.look import Look, user_name
-from tools.sandbox import Layers, probe
+from tools.probe import Probe
+from tools.sandbox import Layers, layers_of
 from tools.search import ripgrep
 
 _REINSTALL = "install it anew, in an environment of its own: uv tool install responses-acp"
@@ -110,7 +113,8 @@ async def sandbox(look: Look) -> list[Finding]:
     settings = None if look.config is None else look.config.sandbox
     if settings is not None and settings.mode == "off":
         return [warning("switched off: commands can do what you can", 'set mode = "auto"')]
-    return [held(await probe(), required=settings is not None and settings.require)]
+    layers = layers_of(*await to_thread.run_sync(Probe().answer))
+    return [held(layers, required=settings is not None and settings.require)]
 
 
 def held(layers: Layers, *, required: bool) -> Finding:

@@ -11,7 +11,6 @@ other server listens on it.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import field
-from fnmatch import fnmatchcase
 from typing import Literal, Protocol, TypeAlias
 from urllib.parse import urlsplit
 
@@ -148,7 +147,7 @@ def in_force(provider: ProviderSettings, model: ModelSettings) -> InForce:
     refused = (name for name in server.omit if getattr(model, name, None) is None)
     extra: dict[str, object] = {}
     for pattern, parameters in server.extra:
-        if fnmatchcase(model.model, pattern):
+        if is_named(model.model, (pattern,)):
             extra |= parameters
     return InForce(
         strict=server.strict if model.strict is None else model.strict,
@@ -173,5 +172,11 @@ def _is_reasoner(model: ModelSettings) -> bool:
 
 
 def is_named(name: str, patterns: Sequence[str]) -> bool:
-    """Whether one of these patterns is about this name."""
-    return any(fnmatchcase(name, pattern) for pattern in patterns)
+    """Whether one of these patterns is about this name; a star stands for anything, once."""
+    parts = (pattern.partition("*") for pattern in patterns)
+    return any(
+        len(name) >= len(start + end) and name.startswith(start) and name.endswith(end)
+        if star
+        else name == start
+        for start, star, end in parts
+    )
