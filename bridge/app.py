@@ -50,7 +50,7 @@ def serve(
 async def run(config: str | None, stdio: Stdio, received: bytes, hello: JsonObject | None) -> None:
     """The agent, from its first message to its last."""
     folder = configuration.state_folder()
-    log.start(folder)
+    log.start(folder, os.environ.get(log.VARIABLE, ""))
     peer = Peer(initialized=hello is not None)
     catalogues = Catalogues(folder)
 

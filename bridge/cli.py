@@ -19,7 +19,7 @@ NAME
     responses-acp - coding agent for editors, on any model behind the Responses API
 
 SYNOPSIS
-    responses-acp [--config FILE]
+    responses-acp [--config FILE] [--log-level LEVEL]
     responses-acp demo [--yes] [--agent]
     responses-acp setup
     responses-acp setup EDITOR [--write|--remove] [--yes] [--name NAME] [--file FILE]
@@ -81,6 +81,8 @@ COMMANDS
 OPTIONS
     --config FILE
         Read this file in place of the user's own.
+    --log-level LEVEL
+        What the agent writes down in its log: off, error, info (the default) or debug.
     --help, -h
         Show this text.
     --version
@@ -91,6 +93,8 @@ ENVIRONMENT
         The key, server and model where there is no configuration file.
     HTTPS_PROXY, NO_PROXY, ALL_PROXY, SSL_CERT_FILE
         How servers are reached and trusted.
+    RESPONSES_ACP_LOG
+        The same as --log-level.
     NO_COLOR
         The demo shows no colours.
 
@@ -99,7 +103,8 @@ FILES
         The configuration; on macOS ~/Library/Application Support/responses-acp/config.toml.
         XDG_CONFIG_HOME moves it. config.example.toml shows every setting.
     ~/.local/state/responses-acp/
-        Sessions and the log; on macOS with the configuration.
+        Sessions and the log, responses-acp.log; on macOS with the configuration.
+        On Linux XDG_STATE_HOME moves it.
 
 EXIT STATUS
     0  all went well
@@ -122,6 +127,8 @@ def main(argv: Sequence[str]) -> int:
 
 def _agent(options: Namespace) -> int:
     """The agent, started anew: its way in loads nothing of what is loaded here."""
+    if options.log_level is not None:
+        os.environ[log.VARIABLE] = options.log_level
     command = play.agent_command(options.config)
     return os.execv(command[0], command)  # noqa: S606 (ourselves, with the arguments in plain form)
 
@@ -183,6 +190,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = _Parser(prog="responses-acp")
     parser.add_argument("--version", action="version", version=f"responses-acp {__version__}")
     parser.add_argument("--config", metavar="FILE")
+    parser.add_argument("--log-level", choices=tuple(log.LEVELS))
     commands = parser.add_subparsers(dest="command", parser_class=_Parser)
     demo = commands.add_parser("demo")
     demo.add_argument("--yes", action="store_true")

@@ -5,7 +5,7 @@ It must not know the table of commands, nor how an answer is shown.
 
 from collections.abc import Iterable
 
-from bridge import options
+from bridge import log, options
 from bridge.config import Model
 from bridge.errors import EditorError
 from bridge.session import Session
@@ -40,6 +40,17 @@ def status(session: Session) -> str:
             ("Instructions from", ", ".join(sorted(session.told_files)) or "no file"),
             ("Session", session.id),
         )
+    )
+
+
+def log_file() -> str:
+    """Where the log is, and how to have more in it."""
+    file = log.place()
+    if file is None:
+        return "There is no log: the state directory cannot be written to."
+    return (
+        f"The log is in {file} (level {log.level()}). It holds nothing of your conversations. "
+        f"`{log.VARIABLE}=debug` in the agent's environment has more written down."
     )
 
 

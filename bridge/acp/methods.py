@@ -45,6 +45,8 @@ def take(agent: Agent, message: Request | Note | Reply) -> None:
 
 
 def _serve(agent: Agent, request: RequestId, method: str, params: JsonObject) -> None:
+    if method in METHODS or method == "session/prompt":
+        log.detail(f"asked for {method}")
     try:
         answered = _handle(agent, request, method, params)
     except BridgeError as error:
