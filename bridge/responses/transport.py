@@ -7,6 +7,7 @@ Rule 3: an address is never followed elsewhere: the key is for the configured on
 """
 
 import os
+import socket
 import ssl
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Mapping
@@ -48,6 +49,7 @@ _FETCH_SECONDS = 10.0
 """For each step of a short answer."""
 _OK, _PROXY_WANTS_PASSWORD = 200, 407
 _PROXIES = ("HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY")
+_NAMELESS = "its name cannot be looked up: is there a network?"
 _REASONS: dict[type[httpx.HTTPError], str] = {
     httpx.ConnectError: "nobody answers there",
     httpx.ProxyError: "the proxy refused",
@@ -355,9 +357,16 @@ def _lost(endpoint: Endpoint, error: httpx.HTTPError | httpx.InvalidURL) -> Faul
     if "CERTIFICATE_VERIFY_FAILED" in str(error):
         return faults.untrusted(host)
     known = (reason for kind, reason in _REASONS.items() if isinstance(error, kind))
-    reason = next(known, type(error).__name__)
+    reason = _NAMELESS if _is_nameless(error) else next(known, type(error).__name__)
     proxy = proxy_variable(endpoint)
     return faults.unreachable(host, reason if proxy is None else f"{reason}, by way of {proxy}")
+
+
+def _is_nameless(error: BaseException | None) -> bool:
+    """Whether a name could not be looked up."""
+    while error is not None and not isinstance(error, socket.gaierror):
+        error = error.__cause__ or error.__context__
+    return error is not None
 
 
 def proxy_variable(endpoint: Endpoint) -> str | None:
