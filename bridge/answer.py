@@ -148,7 +148,7 @@ class Answer:
         known = self._announced.get(call.call_id)
         card_id = self._session.card_id(call.call_id) if known is None else known[1].card_id
         card = self._card(call) if complete else _early_card(call)
-        arguments = call.arguments if complete else ""
+        arguments = call.raw_input if complete else ""
         announced = Announced(card_id, call.call_id, call.name, arguments, card)
         self._announced[call.call_id] = call, announced
         self._cards[card_id] = announced

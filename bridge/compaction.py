@@ -94,6 +94,8 @@ class Compaction:
         self._is_done, self._least = True, None
         for update in updates.compacted(record, known=self._editor.can.compaction):
             self._editor.update(update)
+        if self._session.usage is not None:
+            self._editor.update(self._session.usage)
 
     async def _summary(self, hint: str) -> str:
         """The summary: of all, or else of what every server takes, cut to what fits."""

@@ -12,14 +12,14 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol, cast
+from typing import Protocol, cast, get_args
 
 import anyio
 from anyio.to_thread import run_sync
 
 from bridge.acp.schema import McpServer
 from bridge.config import Config, Model
-from bridge.core import money
+from bridge.core import money, updates
 from bridge.core.caching import Caching
 from bridge.core.changes import Changes
 from bridge.core.goal import NO_GOAL
@@ -44,6 +44,7 @@ from bridge.core.records import (
     Titled,
     Told,
 )
+from bridge.core.updates import Update
 from bridge.errors import BridgeError
 from bridge.interrupted import interrupted
 from bridge.journal import Journal
@@ -60,6 +61,14 @@ class Prompt:
     blocks: tuple[Item, ...]
     scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
     answered: anyio.Event = field(default_factory=anyio.Event)
+
+
+@dataclass(eq=False, slots=True)
+class Loading:
+    """One session/load on its way."""
+
+    scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
+    ended: anyio.Event = field(default_factory=anyio.Event)
 
 
 class Remote(Protocol):
@@ -127,7 +136,7 @@ class Session:
         self.mode: Mode = "plan" if opened.mode == "plan" else "default"
         self.model_key = _known_model(config, opened.model)
         self.effort = opened.effort
-        self.permission: Preset = cast("Preset", opened.permission)
+        self.permission: Preset = _known_preset(config, opened.permission)
         self.title: str | None = None
         self.history = History()
         self.seen = Seen()
@@ -148,6 +157,8 @@ class Session:
         self.described_mode: Mode | None = None
         """The mode that the last request spoke of; None before the first."""
         self.is_closed = False
+        self.loading: Loading | None = None
+        """Its records are still being read; the prompts wait."""
         self.prompts: list[Prompt] = []
         self.turn = anyio.Lock()
         self.servers: tuple[McpServer, ...] = ()
@@ -178,6 +189,14 @@ class Session:
     def spent(self) -> float:
         """The same as one number: amounts of different currencies are not told apart."""
         return sum(cost.amount for cost in self._costs if cost is not None)
+
+    @property
+    def usage(self) -> Update | None:
+        """What the editor is shown of the context window; None where the server counts nothing."""
+        window = self.model.context_window
+        if window is None or not self.tokens:
+            return None
+        return updates.usage(self.history.tokens, window, self.cost)
 
     @property
     def model(self) -> Model:
@@ -309,6 +328,9 @@ class Session:
         """Stop everything, wait until all prompts are answered, and close."""
         self.cancel()
         try:
+            if self.loading is not None:
+                self.loading.scope.cancel()
+                await self.loading.ended.wait()
             for prompt in list(self.prompts):
                 await prompt.answered.wait()
         finally:
@@ -373,12 +395,17 @@ class Session:
             case "effort":
                 self.effort = switched.value
             case "permission":
-                self.permission = cast("Preset", switched.value)
+                self.permission = _known_preset(self.config, switched.value)
 
 
 def now() -> str:
     """The present moment as RFC 3339 in UTC."""
     return timestamp(time.time_ns())
+
+
+def _known_preset(config: Config, name: str | None) -> Preset:
+    """The preset of this name, or the configured one where there is none."""
+    return cast("Preset", name) if name in get_args(Preset) else config.permission
 
 
 def _known_model(config: Config, key: str) -> str:

@@ -91,7 +91,10 @@ class Turn:
             return "end_turn"
         text = reply.text
         if reply.work is not None:
+            size = session.history.tokens
             text = await reply.work(self.editor, self.bench.files)
+            if session.history.tokens < size:
+                self._show_size()
         if text:
             self._tell(text)
         if reply.message is not None:
@@ -111,7 +114,7 @@ class Turn:
             and not any(_is_pause(waiting) for waiting in session.prompts)
         ):
             session.record(replace(session.goal, rounds=session.goal.rounds + 1))
-            session.record(Noted(goals.task(session.goal), asked=True))
+            session.record(Noted(goals.task(session.goal), asked=True, goal=True))
             stop = await self._work(budget)
             if stop != "end_turn":
                 return stop
@@ -244,6 +247,7 @@ class Turn:
                 # ACP, Prompt Turn, Stop Reasons: after a refusal the client may treat the prompt
                 # and all that followed as dropped from the conversation.
                 self.session.record(Forgotten(self.session.next_prompt() - 1))
+                self._show_size()
                 return "refusal"
             case _:
                 self._tell(f"The model stopped early: {finished.reason or 'no reason given'}.")
@@ -291,6 +295,11 @@ class Turn:
         if window is not None:
             used = usage.input_tokens + usage.output_tokens
             self.editor.update(updates.usage(used, window, self.session.cost))
+
+    def _show_size(self) -> None:
+        """Show the size of a conversation that got shorter."""
+        if self.session.usage is not None:
+            self.editor.update(self.session.usage)
 
     def _watch_cache(self, usage: Usage) -> None:
         host = urlsplit(self._provider.base_url).hostname or ""

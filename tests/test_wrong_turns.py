@@ -97,7 +97,7 @@ WRONG: dict[str, Turn] = {
     ),
     "no such host": Turn(
         config=CONFIG.replace("{url}", "https://nowhere.invalid/v1"), kind="unreachable",
-        parts=("No connection to nowhere.invalid (its name cannot be looked up: is there a",),
+        parts=("No connection to nowhere.invalid (its name is not known): check",),
     ),
 }  # fmt: skip
 

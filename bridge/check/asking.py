@@ -19,8 +19,8 @@ from bridge.errors import BridgeError
 from bridge.keys import expiry
 from bridge.responses import quirks
 from bridge.responses.events import Ended
+from bridge.responses.proxies import proxy_to, source_of_proxy
 from bridge.responses.request import body, function_tool
-from bridge.responses.transport import proxy_variable
 
 _COUNT = "Count from 1 to 40 in digits, separated by blanks. Write nothing else."
 _CALL = f"Call the tool `{TOOL}` with the word {WORD}. Write no text."
@@ -78,8 +78,10 @@ def source(provider: Provider) -> str:
 
 async def proxy(look: Look) -> list[Finding]:
     """Which proxy leads to the server."""
-    variable = proxy_variable(look.provider.endpoint(None))
-    return [ok("none" if variable is None else f"{variable} names the one that is used")]
+    base_url = look.provider.base_url
+    if proxy_to(base_url) is None:
+        return [ok("none")]
+    return [ok(f"{source_of_proxy(base_url)} names the one that is used")]
 
 
 async def server(look: Look) -> list[Finding]:

@@ -6,7 +6,7 @@ It must not know how any of it is found out, nor how it is shown.
 from collections.abc import Iterable
 from typing import Literal, TypeAlias
 
-from bridge.core.wire import JsonObject
+from bridge.core.wire import JsonObject, dump
 from bridge.errors import Fault
 from tools.frozen import frozen
 
@@ -21,6 +21,11 @@ class FunctionCall:
     arguments: str
     """As received: JSON text, or the raw input of a custom call."""
     custom: bool = False
+
+    @property
+    def raw_input(self) -> str:
+        """The text of an object with all that was given: a custom call has one input, not JSON."""
+        return dump({"input": self.arguments}).decode() if self.custom else self.arguments
 
 
 @frozen

@@ -7,10 +7,10 @@ so that an older program reads a newer log as far as it can.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from functools import cache
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, cast
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -61,6 +61,8 @@ class Noted:
     """Pictures that came with it."""
     asked: bool = False
     """It stands for what the user wants: the message of a slash command, the task of a goal."""
+    goal: bool = False
+    """It is the task of a goal, and holds no longer than that is worked on."""
 
 
 @frozen
@@ -309,9 +311,36 @@ def decode(line: bytes) -> Record | None:
     try:
         values = load_object(line)
         kind = RECORDS.get(str(values.pop("type", "")))
-        return None if kind is None else _reader(kind).validate_python(values)
+        record = None if kind is None else _reader(kind).validate_python(values)
     except (ValueError, ValidationError):
         return None
+    return record if record is None or _is_sound(record) else None
+
+
+def _is_sound(record: Record) -> bool:
+    """Whether what the types leave open is what it is taken for elsewhere."""
+    match record:
+        case Prompted(content=parts) | Noted(parts=parts):
+            return _are_parts(parts)
+        case Responded(items=items):
+            return all(map(_is_models, items))
+        case Told(message=message):
+            return message[:1] == "n" and message[1:].isdecimal()
+        case _:
+            return True
+
+
+def _is_models(item: Item) -> bool:
+    kind, call_id = item.get("type", "message"), item.get("call_id")
+    named = isinstance(kind, str) and (call_id is None or isinstance(call_id, str))
+    return named and (item.get("role") != "user" or _are_parts(item.get("content")))
+
+
+def _are_parts(value: object) -> bool:
+    parts = cast("Sequence[object]", value) if isinstance(value, list | tuple) else (None,)
+    return all(
+        isinstance(part, dict) and isinstance(cast("Item", part).get("type"), str) for part in parts
+    )
 
 
 def format_of(line: bytes) -> int | None:

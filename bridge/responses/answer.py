@@ -25,6 +25,8 @@ from bridge.responses.sse import BOM, Frames
 
 _MOST_ERROR_BYTES = 64 * 1024
 _MOST_ANSWER_BYTES = 64 * 1024 * 1024
+_ERROR_SECONDS = 5.0
+"""How long we read what an error status has to say, all in all."""
 _REASON_SECONDS = 1.0
 """How long we read on after a failure without a reason, for the reason."""
 _NO_NAME = "message"
@@ -177,14 +179,17 @@ class Answer:
         return events
 
     def _decoded(self, data: bytes | None) -> list[Event]:
-        whole = self._frames.end() if data is None else self._frames.feed(data)
+        frames = self._frames
         self._over = self._over or data is None
         events: list[Event] = []
-        for name, text in self._reply.frames(whole) if whole else ():
+        # The bytes have no name here: a frame may be large, and there are enough copies of it.
+        for name, text in self._reply.frames(frames.end() if data is None else frames.feed(data)):
             if text.strip() == "[DONE]":
                 self._over = True
                 break
             events.append(_event(name, text))
+        if frames.waiting > _MOST_ANSWER_BYTES:
+            raise BadStream(faults.not_a_stream("a frame without an end"))
         return events
 
     async def _explained(self, failure: Failure, rest: list[Event]) -> Failure:
@@ -213,7 +218,7 @@ class Answer:
         if status < 400:
             return faults.redirected(status)
         body = bytearray()
-        with suppress(ModelError):
+        with anyio.move_on_after(_ERROR_SECONDS), suppress(ModelError):
             await self._collect(body, _MOST_ERROR_BYTES)
         now, host = time.time(), self._patience.host
         return faults.of_response(status, headers, bytes(body), now, self._secrets, host)
