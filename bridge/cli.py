@@ -134,6 +134,9 @@ def _agent(options: Namespace) -> int:
 
 
 def _demo(options: Namespace) -> int:
+    if options.login is not None:  # an editor that runs the agent's command line to log in
+        sys.stdout.write("The demo needs no key.\n")
+        return 0
     return play.agent() if options.agent else play.play(yes=options.yes)
 
 
@@ -195,6 +198,7 @@ def _parser() -> argparse.ArgumentParser:
     demo = commands.add_parser("demo")
     demo.add_argument("--yes", action="store_true")
     demo.add_argument("--agent", action="store_true")
+    demo.add_argument("login", nargs="?", choices=("login",))
     _setup(commands.add_parser("setup"))
     check = commands.add_parser("check")
     check.add_argument("--json", action="store_true")

@@ -64,6 +64,12 @@ def test_a_file_of_keys_that_is_odd_is_named(
         kept.key_for(file, URL)
 
 
+def test_a_link_in_its_place_is_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "keys.json").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(ConfigError, match="Too many levels of symbolic links"):
+        kept.key_for(tmp_path / "keys.json", URL)
+
+
 def test_what_is_no_key_in_it_is_passed_over(tmp_path: Path) -> None:
     file = tmp_path / "keys.json"
     for content in ("[]", json.dumps({URL: 5})):

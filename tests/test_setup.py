@@ -5,6 +5,7 @@ import os
 import shutil
 import stat
 import subprocess
+import sys
 import tomllib
 from argparse import Namespace
 from collections.abc import Mapping, Sequence
@@ -251,6 +252,15 @@ async def test_nobody_to_ask_and_nowhere_to_write_is_said(tmp_path: Path) -> Non
 
 
 @pytest.mark.anyio
+@pytest.mark.skipif(sys.platform != "linux", reason="needs a folder in which nobody can write")
+async def test_a_file_that_cannot_be_written_is_named() -> None:
+    told = Told(["y"])
+    wish = Wish("jetbrains", OURS, write=True)
+    with pytest.raises(NotDone, match=r"/proc/1/fdinfo/\.jetbrains/acp\.json: Permission denied"):
+        await tell(wish, told, {"HOME": "/proc/1/fdinfo"})
+
+
+@pytest.mark.anyio
 async def test_a_file_that_changes_while_it_is_asked_about_stays_as_it_became(
     tmp_path: Path,
 ) -> None:
@@ -467,10 +477,15 @@ def test_the_command_ends_with_a_sentence_and_a_code(
     assert capsys.readouterr().err.startswith("responses-acp setup: Toad has no file of JSON")
     assert command.run(options(), Told()) == 1
     assert capsys.readouterr().err.endswith("stopped; nothing was written\n")
+    assert command.run(options(config=str(tmp_path / "f" / "c.toml")), Told(["n"])) == 1
+    assert "stopped" in capsys.readouterr().err
 
 
 @pytest.mark.anyio
-async def test_the_list_comes_from_the_server(tmp_path: Path) -> None:
+async def test_the_list_comes_from_the_server(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     fake = FakeResponses(
         Reply([b'{"data": [{"id": "small"}]}']), Reply([b'{"data": []}']), any_body=True
     )

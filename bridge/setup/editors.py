@@ -8,6 +8,7 @@ Rule 2: no key stands in an entry.
 """
 
 import json
+import os
 import shlex
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -228,4 +229,9 @@ EDITORS: dict[str, Editor] = {
 def place_of(file: JsonFile, home: Home) -> Path:
     """Where the editor's file is, or would be."""
     places = file.places(home)
-    return next((place for place in places if place.parent.is_dir()), places[0])
+    return next((place for place in places if is_folder(place.parent)), places[0])
+
+
+def is_folder(path: Path) -> bool:
+    """Whether there is such a folder, as far as we may look."""
+    return os.path.isdir(path)  # noqa: PTH112 (Path.is_dir raises where we may not look)

@@ -16,7 +16,7 @@ from pathlib import Path
 import bridge
 from bridge.errors import BridgeError
 from bridge.setup import jsonc
-from bridge.setup.editors import EDITORS, Editor, Home, JsonFile, Launch, place_of
+from bridge.setup.editors import EDITORS, Editor, Home, JsonFile, Launch, is_folder, place_of
 from bridge.setup.terminal import Terminal
 from tools.base import FileTooLarge, NotRegular, StaleFile
 from tools.frozen import frozen
@@ -88,7 +88,7 @@ async def _change(wish: Wish, file: JsonFile, place: Path, terminal: Terminal) -
     if after == before:
         terminal.say(f"{place} is as it should be; nothing to do\n")
         return
-    if read is None and not (file.is_ours or place.parent.is_dir()):
+    if read is None and not (file.is_ours or is_folder(place.parent)):
         raise NotDone(
             f"there is no folder {place.parent}: start the editor once on this machine, as this "
             "user, or name its file with --file"
