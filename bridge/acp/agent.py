@@ -5,6 +5,7 @@ It must not know any method.
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from anyio import CancelScope
 from anyio.abc import TaskGroup
@@ -15,6 +16,7 @@ from bridge.config import Config
 from bridge.core import secrets
 from bridge.core.handshake import Capabilities
 from bridge.errors import NOT_FOUND, EditorError, LoginRequired
+from bridge.narrowing import Narrowed, narrowed
 from bridge.session import Prompt, Session
 from bridge.store import Store
 from tools.frozen import frozen
@@ -61,6 +63,8 @@ class Agent:
     """Called at a logout and at a login: what is known of keys is to be found out anew."""
     is_logged_out: bool = False
     """The person logged out: nothing goes to a model until they log in."""
+    machine_file: Path | None = None
+    """Settings for everybody on this machine, which can only narrow those of the user."""
     can: Capabilities = field(default_factory=Capabilities)
     sessions: dict[str, Session] = field(default_factory=dict[str, Session])
     scopes: dict[RequestId, CancelScope] = field(default_factory=dict[RequestId, CancelScope])
@@ -72,6 +76,10 @@ class Agent:
         """LoginRequired where the person has logged out."""
         if self.is_logged_out:
             raise LoginRequired("you have logged out: log in (authenticate) to go on")
+
+    def settings(self, cwd: str) -> Narrowed:
+        """The configuration for sessions in this folder; ConfigError."""
+        return narrowed(self.load_config(), self.machine_file, cwd)
 
     def session(self, session: str) -> Session:
         """An open session; EditorError for an id that is none."""
