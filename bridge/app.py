@@ -50,7 +50,7 @@ def serve(
 async def run(config: str | None, stdio: Stdio, received: bytes, hello: JsonObject | None) -> None:
     """The agent, from its first message to its last."""
     folder = configuration.state_folder()
-    log.start(folder)
+    log.start(folder, os.environ.get(log.VARIABLE, ""))
     peer = Peer(initialized=hello is not None)
     catalogues = Catalogues(folder)
 
@@ -73,6 +73,7 @@ async def run(config: str | None, stdio: Stdio, received: bytes, hello: JsonObje
             answer=answers.answer,
             attend=answers.attend,
             discover=discover,
+            forget_keys=answers.forget_keys,
             machine_file=configuration.machine_file(),
             user_folder=_user_folder(),
         )
@@ -174,6 +175,11 @@ class Answers:
         """Run one prompt to its stop reason."""
         await self.warm_up()
         return await self._workshop.answer(session, editor, prompt)
+
+    def forget_keys(self) -> None:
+        """Let keys be got anew."""
+        if self._workshop is not None:
+            self._workshop.models.keys.forget()
 
     async def discover(self, catalogues: Catalogues, config: Config, agent: Agent) -> None:
         """Ask the servers for their models."""

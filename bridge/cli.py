@@ -3,12 +3,14 @@
 import argparse
 import os
 import sys
-from collections.abc import Sequence
+from argparse import Namespace
+from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 from bridge import __version__, archive, log
 from bridge.config import state_folder
 from bridge.demo import play
+from bridge.setup.editors import EDITORS
 from bridge.store import Store
 from bridge.windows import SENTENCE
 
@@ -17,8 +19,13 @@ NAME
     responses-acp - coding agent for editors, on any model behind the Responses API
 
 SYNOPSIS
-    responses-acp [--config FILE]
+    responses-acp [--config FILE] [--log-level LEVEL]
     responses-acp demo [--yes] [--agent]
+    responses-acp setup
+    responses-acp setup EDITOR [--write|--remove] [--yes] [--name NAME] [--file FILE]
+    responses-acp check [--json] [--model KEY]
+    responses-acp login [PROVIDER]
+    responses-acp logout [PROVIDER]
     responses-acp sessions list [--cwd DIRECTORY]
     responses-acp sessions show ID
     responses-acp sessions export ID [--format markdown|json] [--output FILE]
@@ -37,6 +44,31 @@ COMMANDS
         --yes    approve the plan without asking
         --agent  be the agent, with the scripted model behind it: for trying an editor
 
+    setup
+        Without EDITOR: ask for server, key and model, and write the configuration.
+        With EDITOR (zed, jetbrains, vscode, acpx, agent-shell, codecompanion, avante, toad): show
+        the entry for this editor. For the first four:
+        --write   put it into the editor's file, after showing the change and asking
+        --remove  take it out again
+        --yes     do not ask
+        --name    what the agent is called in the editor
+        --file    the editor's file, where it is not in its usual place
+
+    check
+        Look at everything that an answer needs, and tell what is wrong where: this machine, the
+        configuration and where each setting comes from, the key, the way to the server, the model
+        (with up to three small requests, which cost what they cost), the sandbox, MCP servers.
+        --json   the same for programs
+        --model  check this model of the configuration, not the default one
+
+    login
+        Ask for the key of a provider (that of the default model if none is named), try it, and keep
+        it in keys.json beside the configuration, readable by you alone. It serves where the
+        environment variable that the configuration names is not set.
+
+    logout
+        Forget the keys that login kept; with PROVIDER: that one.
+
     sessions
         Look at the conversations that are stored on this machine. ID may be shortened to its
         beginning, four characters at least, as long as it is the only one.
@@ -49,6 +81,8 @@ COMMANDS
 OPTIONS
     --config FILE
         Read this file in place of the user's own.
+    --log-level LEVEL
+        What the agent writes down in its log: off, error, info (the default) or debug.
     --help, -h
         Show this text.
     --version
@@ -59,6 +93,8 @@ ENVIRONMENT
         The key, server and model where there is no configuration file.
     HTTPS_PROXY, NO_PROXY, ALL_PROXY, SSL_CERT_FILE
         How servers are reached and trusted.
+    RESPONSES_ACP_LOG
+        The same as --log-level.
     NO_COLOR
         The demo shows no colours.
 
@@ -67,7 +103,8 @@ FILES
         The configuration; on macOS ~/Library/Application Support/responses-acp/config.toml.
         XDG_CONFIG_HOME moves it. config.example.toml shows every setting.
     ~/.local/state/responses-acp/
-        Sessions and the log; on macOS with the configuration.
+        Sessions and the log, responses-acp.log; on macOS with the configuration.
+        On Linux XDG_STATE_HOME moves it.
 
 EXIT STATUS
     0  all went well
@@ -85,14 +122,57 @@ def main(argv: Sequence[str]) -> int:
     if os.name == "nt":
         sys.stderr.write(f"{SENTENCE}\n")
         return 1
-    if options.command == "demo":
-        return play.agent() if options.agent else play.play(yes=options.yes)
-    if options.command == "sessions":
-        folder = state_folder()
-        log.start(None)
-        return archive.run(Store(None if folder is None else folder / "sessions"), options)
+    return _COMMANDS[options.command](options)
+
+
+def _agent(options: Namespace) -> int:
+    """The agent, started anew: its way in loads nothing of what is loaded here."""
+    if options.log_level is not None:
+        os.environ[log.VARIABLE] = options.log_level
     command = play.agent_command(options.config)
     return os.execv(command[0], command)  # noqa: S606 (ourselves, with the arguments in plain form)
+
+
+def _demo(options: Namespace) -> int:
+    if options.login is not None:  # an editor that runs the agent's command line to log in
+        sys.stdout.write("The demo needs no key.\n")
+        return 0
+    return play.agent() if options.agent else play.play(yes=options.yes)
+
+
+def _sessions(options: Namespace) -> int:
+    folder = state_folder()
+    log.start(None)
+    return archive.run(Store(None if folder is None else folder / "sessions"), options)
+
+
+def _set_up(options: Namespace) -> int:
+    from bridge.setup.run import run  # noqa: PLC0415 (the HTTP client loads with it)
+
+    return run(options)
+
+
+def _check(options: Namespace) -> int:
+    from bridge.check.run import run  # noqa: PLC0415 (the HTTP client loads with it)
+
+    return run(options)
+
+
+def _account(options: Namespace) -> int:
+    from bridge.login import run  # noqa: PLC0415 (the HTTP client loads with it)
+
+    return run(options)
+
+
+_COMMANDS: dict[str | None, Callable[[Namespace], int]] = {
+    None: _agent,
+    "demo": _demo,
+    "setup": _set_up,
+    "check": _check,
+    "login": _account,
+    "logout": _account,
+    "sessions": _sessions,
+}
 
 
 class _Parser(argparse.ArgumentParser):
@@ -113,10 +193,21 @@ def _parser() -> argparse.ArgumentParser:
     parser = _Parser(prog="responses-acp")
     parser.add_argument("--version", action="version", version=f"responses-acp {__version__}")
     parser.add_argument("--config", metavar="FILE")
+    parser.add_argument("--log-level", choices=tuple(log.LEVELS))
     commands = parser.add_subparsers(dest="command", parser_class=_Parser)
     demo = commands.add_parser("demo")
     demo.add_argument("--yes", action="store_true")
     demo.add_argument("--agent", action="store_true")
+    demo.add_argument("login", nargs="?", choices=("login",))
+    _setup(commands.add_parser("setup"))
+    check = commands.add_parser("check")
+    check.add_argument("--json", action="store_true")
+    _config_too(check)
+    check.add_argument("--model", metavar="KEY")
+    for name in ("login", "logout"):
+        account = commands.add_parser(name)
+        account.add_argument("provider", nargs="?", metavar="PROVIDER")
+        _config_too(account)
     sessions = commands.add_parser("sessions")
     actions = sessions.add_subparsers(dest="action", parser_class=_Parser, required=True)
     actions.add_parser("list").add_argument("--cwd", metavar="DIRECTORY")
@@ -127,3 +218,19 @@ def _parser() -> argparse.ArgumentParser:
     export.add_argument("--output", metavar="FILE")
     actions.add_parser("delete").add_argument("sessions", nargs="+")
     return parser
+
+
+def _setup(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("editor", nargs="?", choices=tuple(EDITORS), metavar="EDITOR")
+    what = parser.add_mutually_exclusive_group()
+    what.add_argument("--write", action="store_true")
+    what.add_argument("--remove", action="store_true")
+    parser.add_argument("--yes", action="store_true")
+    parser.add_argument("--name", metavar="NAME")
+    parser.add_argument("--file", metavar="FILE")
+    _config_too(parser)
+
+
+def _config_too(parser: argparse.ArgumentParser) -> None:
+    """--config may also stand behind the command."""
+    parser.add_argument("--config", metavar="FILE", default=argparse.SUPPRESS)

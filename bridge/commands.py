@@ -209,6 +209,10 @@ def _missing(action: str) -> Reply:
     return Reply(f"Error: No goal is currently set; /goal {action} requires one. {USAGE}")
 
 
+def _log(_session: Session, _argument: str) -> Reply:
+    return Reply(telling.log_file())
+
+
 def _mcp(session: Session, argument: str) -> Reply:
     return Reply(session.remote.view(argument))
 
@@ -258,6 +262,7 @@ COMMANDS: dict[str, Command] = {
     ),
     "help": Command("Show all commands", "", _help),
     "init": Command("Have an AGENTS.md written for this project", "", _init),
+    "log": Command("Show where the log file is", "", _log),
     "mode": Command("Show or set the mode", "[default|plan]", _told(telling.mode)),
     "model": Command("Show the models or switch to one", "[model]", _told(telling.model)),
     "permissions": Command(

@@ -6,9 +6,7 @@ Rule 1: whatever is wrong with it is a ConfigError that names file, line, key an
 Rule 2: the file says where a secret is and never what it is.
 """
 
-import os
 import re
-import stat
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
@@ -19,6 +17,7 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from bridge import kept
 from bridge.complaints import Complaint, nearest, sentence, syntax, unfit, wrong
 from bridge.errors import ConfigError, LoginRequired
 from bridge.fields import (
@@ -48,12 +47,12 @@ from bridge.fields import (
     Words,
     is_local,
 )
+from bridge.kept import read_private
 from tools.frozen import frozen
 
 _REMOTE_FIRST_EVENT = 300.0
 """Seconds; a local server may read a long prompt for as long as it takes."""
 
-_LONGEST_KEY = 64 * 1024
 _SOURCES = ("api_key_env", "api_key_file", "api_key_command")
 
 KINDS = (
@@ -102,7 +101,10 @@ class _Keyed(_Table):
         ConfigError where its file or its text is wrong.
         """
         if self.api_key_file is not None:
-            key, source = _read_key(self.api_key_file), f"file {self.api_key_file}"
+            key, source = (
+                read_private(self.api_key_file, "api_key_file"),
+                f"file {self.api_key_file}",
+            )
         elif self.api_key_env is not None:
             key, source = environment.get(self.api_key_env, "").strip(), self.api_key_env
         else:
@@ -120,7 +122,8 @@ class _Keyed(_Table):
             raise LoginRequired(f"no API key: put it into {self.api_key_file}, which is empty")
         raise LoginRequired(
             f"no API key: set {self.api_key_env} in the environment that your editor starts "
-            f"responses-acp with, or name another source in config.toml: {KEY_SOURCES}"
+            "responses-acp with, run `responses-acp login`, or name another source in "
+            f"config.toml: {KEY_SOURCES}"
         )
 
 
@@ -156,6 +159,13 @@ class Provider(_Keyed):
     max_retries: CountOrNone = 4
     quirks: Text | None = None
     """Which kind of server it is; unset: told by base_url, where that is possible."""
+
+    def key(self, environment: Mapping[str, str]) -> str | None:
+        """Like that of others; in the place of a variable that is not set, the key that is kept."""
+        key = super().key(environment)
+        if key is None and self.api_key_file is None and self.api_key_command is None:
+            key = kept.key_for(kept_file(environment), self.base_url)
+        return key
 
     @property
     def is_local(self) -> bool:
@@ -335,6 +345,16 @@ class Config(_Table):
                 keys += filter(None, [keyed.key(environment)])
         return tuple(dict.fromkeys(keys))
 
+    def forget_kept(self, environment: Mapping[str, str]) -> None:
+        """Delete the kept keys of these providers; ConfigError."""
+        file = kept_file(environment)
+        for provider in self.providers.values():
+            try:
+                kept.forget(file, provider.base_url)
+            except OSError as error:
+                what = f"{file} cannot be changed ({error.strerror})"
+                raise ConfigError(f"{what}: delete it yourself") from None
+
     def key_files(self) -> tuple[str, ...]:
         """The files that hold keys."""
         files = (provider.api_key_file for provider in self.providers.values())
@@ -349,24 +369,6 @@ class Config(_Table):
 def is_key(text: str) -> bool:
     """Whether this can be a key: something, and nothing that a header cannot carry."""
     return re.fullmatch(r"[\x21-\x7e]+", text) is not None
-
-
-def _read_key(file: str) -> str:
-    """The text of a key file that is ours alone."""
-    remedy = f"make it a plain file that is yours alone: chmod 600 {file}"
-    try:
-        # O_NONBLOCK: a named pipe in its place must not make us wait.
-        descriptor = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError as error:
-        raise ConfigError(f"api_key_file {file}: {error.strerror}; {remedy}") from None
-    try:
-        found = os.fstat(descriptor)
-        private = stat.S_ISREG(found.st_mode) and not found.st_mode & 0o077
-        if not private or found.st_uid != os.geteuid():
-            raise ConfigError(f"api_key_file {file} could be read or changed by others; {remedy}")
-        return os.read(descriptor, _LONGEST_KEY).decode("utf-8", "replace").strip()
-    finally:
-        os.close(descriptor)
 
 
 def _keys(table: type[_Table]) -> tuple[str, ...]:
@@ -405,12 +407,16 @@ def load(path: str | None, environment: Mapping[str, str]) -> Config:
 
     Raises ConfigError.
     """
+    file = file_in_use(path, environment)
+    return _from_environment(environment) if file is None else _from_file(file)
+
+
+def file_in_use(path: str | None, environment: Mapping[str, str]) -> Path | None:
+    """The file that load() reads; None where the environment serves. Raises ConfigError."""
     if path is not None:
-        return _from_file(_given(path))
+        return _given(path)
     file = default_file(environment)
-    if file is None or not _exists(file):
-        return _from_environment(environment)
-    return _from_file(file)
+    return file if file is not None and _exists(file) else None
 
 
 def default_file(environment: Mapping[str, str]) -> Path | None:
@@ -423,6 +429,12 @@ def default_file(environment: Mapping[str, str]) -> Path | None:
     else:
         folder = user_config_path("responses-acp", appauthor=False)
     return folder / "config.toml" if folder.is_absolute() else None
+
+
+def kept_file(environment: Mapping[str, str]) -> Path | None:
+    """Where the keys are that the person typed once; None where there is no such place."""
+    file = default_file(environment)
+    return None if file is None else file.with_name(kept.NAME)
 
 
 def machine_file() -> Path:

@@ -81,6 +81,10 @@ class Keys:
                 key = await self._run(provider, provider.api_key_command)
         return None if key == refused else key
 
+    def forget(self) -> None:
+        """Use no key again that a program printed; they stay secret all the same."""
+        self._sources.clear()
+
     def secrets(self, config: Config) -> tuple[str, ...]:
         """Every key that is known now; never raises."""
         return (*config.secrets(self._environment), *self._printed)

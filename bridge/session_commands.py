@@ -5,7 +5,7 @@ It must not know the table of commands, nor how an answer is shown.
 
 from collections.abc import Iterable
 
-from bridge import options
+from bridge import log, options
 from bridge.config import Model
 from bridge.core.rule import Rule
 from bridge.errors import EditorError
@@ -48,6 +48,17 @@ def status(session: Session, hold: Hold) -> str:
             ("Session", session.id),
             ("Session file", str(session.journal.path or "none: it is not kept")),
         )
+    )
+
+
+def log_file() -> str:
+    """Where the log is, and how to have more in it."""
+    file = log.place()
+    if file is None:
+        return "There is no log: the state directory cannot be written to."
+    return (
+        f"The log is in {file} (level {log.level()}). It holds nothing of your conversations. "
+        f"`{log.VARIABLE}=debug` in the agent's environment has more written down."
     )
 
 

@@ -10,7 +10,7 @@ Rule 3: what cannot be reached is kept with the reason, so that the user can be 
 
 from collections.abc import Iterable, Mapping
 from dataclasses import field
-from typing import Literal, TypeAlias
+from typing import Literal, Protocol, TypeAlias
 
 from bridge.acp.schema import HttpServer, McpServer, OtherServer, SseServer, StdioServer
 from bridge.config import Config, Server
@@ -78,14 +78,29 @@ class Wanted:
         return text
 
 
+class Place(Protocol):
+    """Where servers run: a session, for one."""
+
+    @property
+    def config(self) -> Config: ...
+    @property
+    def cwd(self) -> str: ...
+    @property
+    def scratch(self) -> str: ...
+
+
 def wanted(session: Session, environment: Mapping[str, str]) -> tuple[Wanted, ...]:
     """All servers of a session, configured ones first."""
     sent = {server.name: _sent(server, session, environment) for server in session.servers}
-    configured = {
-        name: _configured(name, server, session, environment)
-        for name, server in session.config.mcp.items()
+    return tuple({**configured(session, environment), **sent}.values())
+
+
+def configured(place: Place, environment: Mapping[str, str]) -> dict[str, Wanted]:
+    """The servers of the configuration, by name."""
+    return {
+        name: _configured(name, server, place, environment)
+        for name, server in place.config.mcp.items()
     }
-    return tuple({**configured, **sent}.values())
 
 
 def _sent(server: McpServer, session: Session, environment: Mapping[str, str]) -> Wanted:
@@ -108,7 +123,7 @@ def _sent(server: McpServer, session: Session, environment: Mapping[str, str]) -
 
 
 def _configured(
-    name: str, server: Server, session: Session, environment: Mapping[str, str]
+    name: str, server: Server, session: Place, environment: Mapping[str, str]
 ) -> Wanted:
     secrets = secrets_of({**server.env, **server.headers})
     secrets += tuple(environment[kept] for kept in server.env_keep if kept in environment)
@@ -134,7 +149,7 @@ def _configured(
 
 
 def _reach(
-    server: Server, session: Session, environment: Mapping[str, str], key: str | None
+    server: Server, session: Place, environment: Mapping[str, str], key: str | None
 ) -> Reach:
     if server.url is not None:
         authorization = {} if key is None else {"authorization": f"Bearer {key}"}
@@ -144,8 +159,8 @@ def _reach(
     return Program((str(server.command), *server.args), own, server.cwd or session.cwd)
 
 
-def _environment(session: Session, environment: Mapping[str, str]) -> dict[str, str]:
-    config: Config = session.config
+def _environment(session: Place, environment: Mapping[str, str]) -> dict[str, str]:
+    config = session.config
     keys = config.secrets(environment), config.key_variables()
     return child_environment(environment, *keys, session.scratch)
 

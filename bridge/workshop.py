@@ -69,6 +69,7 @@ class Models:
             return self.transport.stream(provider.endpoint(key), body, on_wait, after)
 
         key = await self.keys.key(provider)
+        log.detail(f"asking {provider.base_url}")
         async with AsyncExitStack() as stack:
             try:
                 batches = await stack.enter_async_context(asked(key))

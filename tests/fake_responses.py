@@ -146,8 +146,10 @@ class FakeResponses:
             first, *lines = head.split("\r\n")
             pairs = (line.partition(":") for line in lines)
             headers = {name.lower(): value.strip() for name, _, value in pairs}
-            body = await reader.receive_exactly(int(headers["content-length"]))
-            reply = self._reply(Asked(json.loads(body), headers, first.split()[1], number))
+            body = await reader.receive_exactly(int(headers.get("content-length", "0")))
+            reply = self._reply(
+                Asked(json.loads(body or b"null"), headers, first.split()[1], number)
+            )
             if isinstance(reply, Exception):
                 return
             given = {**reply.headers, "transfer-encoding": "chunked"}

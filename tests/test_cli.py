@@ -9,6 +9,7 @@ import pytest
 
 from bridge import __version__
 from bridge.cli import main
+from bridge.setup.editors import EDITORS
 
 PROGRAM = [sys.executable, "-I", str(Path(__file__).parent.parent / "bridge" / "__main__.py")]
 
@@ -27,6 +28,19 @@ PROGRAM = [sys.executable, "-I", str(Path(__file__).parent.parent / "bridge" / "
         (["demo", "--ye"], 2, "", "responses-acp: unrecognized arguments: --ye; see"),
         (["--config"], 2, "", "responses-acp: argument --config: expected one argument; see"),
         (["--help"], 0, "NAME\n    responses-acp - ", ""),
+        (
+            ["--log-level", "loud"],
+            2,
+            "",
+            "responses-acp: argument --log-level: invalid choice: 'loud'",
+        ),
+        (["setup", "emacs"], 2, "", "responses-acp: argument EDITOR: invalid choice: 'emacs'"),
+        (
+            ["setup", "zed", "--write", "--remove"],
+            2,
+            "",
+            "responses-acp: argument --remove: not allowed with argument --write; see",
+        ),
         (["-h"], 0, "NAME\n    responses-acp - ", ""),
         (["demo", "--help"], 0, "NAME\n    responses-acp - ", ""),
     ],
@@ -48,8 +62,29 @@ def test_the_help_fits_a_terminal_and_names_every_option(
     main(["--help"])
     text = capsys.readouterr().out
     assert max(map(len, text.splitlines())) <= 100
-    for word in ("--config", "--help", "--version", "demo", "--yes", "--agent", "EXIT STATUS"):
+    options = (
+        "--config --help --version --yes --agent --json --model --write --remove --name --file"
+    )
+    commands = "demo check setup login logout sessions"
+    for word in (*options.split(), *commands.split(), "--log-level", "EXIT STATUS", *EDITORS):
         assert word in text
+
+
+@pytest.mark.parametrize("arguments", [["--log-level", "debug"], ["--log-level=debug"]])
+def test_the_flag_of_the_log_reaches_the_agent(arguments: list[str], tmp_path: Path) -> None:
+    hello = b'{"jsonrpc":"2.0","id":7,"method":"initialize","params":{"protocolVersion":1}}\n'
+    more = b'{"jsonrpc":"2.0","id":8,"method":"session/list","params":{}}\n'
+    state = tmp_path / "state"
+    run = subprocess.run(
+        [*PROGRAM, *arguments],
+        input=hello + more,
+        capture_output=True,
+        env={"PATH": os.environ["PATH"], "HOME": str(tmp_path), "XDG_STATE_HOME": str(state)},
+        timeout=60,
+        check=False,
+    )
+    assert (run.returncode, run.stderr) == (0, b"")
+    assert "asked for session/list" in (state / "responses-acp/responses-acp.log").read_text()
 
 
 def test_the_agent_also_starts_with_an_equals_sign(tmp_path: Path) -> None:

@@ -20,8 +20,8 @@ PURE = [
     "bridge", "bridge.acp", "bridge.acp.peer", "bridge.acp.schema", "bridge.core", "bridge.core.*",
     "bridge.errors", "bridge.responses", "bridge.responses.events", "bridge.responses.faults",
     "bridge.responses.quirks", "bridge.responses.refused", "bridge.responses.request",
-    "bridge.responses.sse", "bridge.responses.upstream", "tools.argv", "tools.base",
-    "tools.charset", "tools.filetype", "tools.frozen", "tools.globs", "tools.hint",
+    "bridge.responses.sse", "bridge.responses.upstream", "bridge.setup.jsonc", "tools.argv",
+    "tools.base", "tools.charset", "tools.filetype", "tools.frozen", "tools.globs", "tools.hint",
     "tools.notebook", "tools.page", "tools.paths", "tools.programs", "tools.schemas",
     "tools.seen", "tools.splice", "tools.told", "tools.wrappers",
 ]  # fmt: skip

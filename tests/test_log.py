@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from bridge import log
+from bridge.session_commands import log_file
 
 
 @pytest.fixture(autouse=True)
@@ -52,6 +53,52 @@ def test_a_log_that_grew_too_big_begins_anew(tmp_path: Path) -> None:
     assert (tmp_path / "responses-acp.log.1").stat().st_size > 1024 * 1024
 
 
+def test_a_log_that_grows_too_big_while_it_is_written_begins_anew(tmp_path: Path) -> None:
+    file, before = tmp_path / "responses-acp.log", tmp_path / "responses-acp.log.1"
+    log.start(tmp_path)
+    log.say("first")
+    log.say("x" * (1024 * 1024))
+    assert not file.exists()
+    log.say("second")
+    assert "second" in file.read_text(encoding="utf-8")
+    assert before.read_text(encoding="utf-8").count("\n") == 2
+    # Another process has begun anew meanwhile: its file stays.
+    file.rename(before)
+    file.write_text("of the other\n", encoding="utf-8")
+    log.say("y" * (1024 * 1024))
+    assert file.read_text(encoding="utf-8") == "of the other\n"
+    log.say("third")
+    assert "third" in file.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("level", "kept"),
+    [
+        ("", ["fault", "said"]),
+        ("loud", ["fault", "said"]),
+        ("info", ["fault", "said"]),
+        ("error", ["fault"]),
+        ("debug", ["fault", "said", "detail"]),
+    ],
+)
+def test_the_level_says_what_is_written_down(level: str, kept: list[str], tmp_path: Path) -> None:
+    log.start(tmp_path, level)
+    log.fault(RuntimeError(), "fault")
+    log.say("said")
+    log.detail("detail")
+    lines = (tmp_path / "responses-acp.log").read_text(encoding="utf-8").splitlines()
+    assert [line.split(" ")[4].rstrip(":") for line in lines] == kept
+    assert log.level() == (level if level in log.LEVELS else "info")
+    assert log.place() == str(tmp_path / "responses-acp.log")
+    assert str(tmp_path) in log_file()
+
+
+def test_switched_off_it_is_not_even_made(tmp_path: Path) -> None:
+    log.start(tmp_path, "off")
+    log.fault(RuntimeError(), "fault")
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_without_a_folder_there_is_no_log_and_no_noise(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -60,4 +107,6 @@ def test_without_a_folder_there_is_no_log_and_no_noise(
         log.start(folder)
         log.say("hello")
         logging.getLogger("httpx").warning("hello")
+    log.start(None)
+    assert log_file() == "There is no log: the state directory cannot be written to."
     assert capsys.readouterr() == ("", "")

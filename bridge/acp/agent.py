@@ -15,7 +15,7 @@ from bridge.acp.editor import SessionEditor
 from bridge.config import Config
 from bridge.core import secrets
 from bridge.core.handshake import Capabilities
-from bridge.errors import NOT_FOUND, EditorError
+from bridge.errors import NOT_FOUND, EditorError, LoginRequired
 from bridge.narrowing import Narrowed, narrowed
 from bridge.session import Prompt, Session
 from bridge.store import Store
@@ -59,6 +59,10 @@ class Agent:
     """
     discover: Callable[[Config], None]
     """Called with a new session: the servers may be asked for their models."""
+    forget_keys: Callable[[], None] = lambda: None
+    """Called at a logout and at a login: what is known of keys is to be found out anew."""
+    is_logged_out: bool = False
+    """The person logged out: nothing goes to a model until they log in."""
     machine_file: Path | None = None
     """Settings for everybody on this machine, which can only narrow those of the user."""
     user_folder: str | None = None
@@ -69,6 +73,11 @@ class Agent:
     """What ends each request that the editor may give up."""
     printed_keys: set[str] = field(default_factory=set[str])
     """What programs printed that the configuration names for it."""
+
+    def demand_login(self) -> None:
+        """LoginRequired where the person has logged out."""
+        if self.is_logged_out:
+            raise LoginRequired("you have logged out: log in (authenticate) to go on")
 
     def settings(self, cwd: str) -> Narrowed:
         """The configuration for sessions in this folder; ConfigError."""

@@ -7,6 +7,7 @@ Rule 3: a request is answered once, whatever happens in its handler.
 """
 
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from typing import Any, Generic, TypeVar
 
 from anyio import CancelScope
@@ -24,6 +25,7 @@ from bridge.errors import (
     METHOD_NOT_FOUND,
     REQUEST_CANCELLED,
     BridgeError,
+    ConfigError,
     EditorError,
     LoginRequired,
 )
@@ -45,6 +47,8 @@ def take(agent: Agent, message: Request | Note | Reply) -> None:
 
 
 def _serve(agent: Agent, request: RequestId, method: str, params: JsonObject) -> None:
+    if method in METHODS or method == "session/prompt":
+        log.detail(f"asked for {method}")
     try:
         answered = _handle(agent, request, method, params)
     except BridgeError as error:
@@ -130,12 +134,26 @@ def _initialize(agent: Agent, params: schema.AnyParams) -> Answered:
 
 
 def _authenticate(agent: Agent, params: schema.AuthenticateParams) -> Answered:
+    if params.method_id == handshake.TERMINAL_METHOD:
+        # ACP, Authentication: a method of type "terminal" must not be passed to `authenticate`.
+        raise EditorError(INVALID_PARAMS, "methodId: this method is run in a terminal")
+    agent.forget_keys()
     try:
         _check_credentials(agent)
     except LoginRequired:
         if params.method_id != handshake.AUTH_METHOD:
             raise EditorError(INVALID_PARAMS, "methodId: unknown authentication method") from None
         raise
+    agent.is_logged_out = False
+    return Answered({})
+
+
+def _logout(agent: Agent, _params: schema.AnyParams) -> Answered:
+    """Forget the keys that are ours to forget; others count again after `authenticate`."""
+    agent.is_logged_out = True
+    agent.forget_keys()
+    with suppress(ConfigError):
+        agent.load_config().forget_kept(agent.environment)
     return Answered({})
 
 
@@ -190,6 +208,7 @@ def _when_loaded(
 
 def _prompt(agent: Agent, request: RequestId, params: schema.PromptParams) -> None:
     session = agent.session(params.session_id)
+    agent.demand_login()
     prompt = Prompt(_checked(params.prompt))
     agent.hide_secrets(session)
     session.prompts.append(prompt)
@@ -275,6 +294,7 @@ class Notification(Generic[P]):
 METHODS: dict[str, Method[Any]] = {
     "initialize": Method(schema.AnyParams, _initialize),
     "authenticate": Method(schema.AuthenticateParams, _authenticate),
+    "logout": Method(schema.AnyParams, _logout),
     "session/new": Method(schema.NewSessionParams, sessions.new),
     "session/load": Method(schema.LoadSessionParams, sessions.load),
     "session/resume": Method(schema.ResumeSessionParams, sessions.resume),

@@ -28,6 +28,7 @@ _STEPS_AT_ONCE = 32
 
 def new(agent: Agent, params: schema.NewSessionParams) -> Answered:
     """Open a new session."""
+    agent.demand_login()
     cwd, directories = _workspace(params)
     narrowed = agent.settings(cwd)
     config = narrowed.config
@@ -120,6 +121,7 @@ def _open_again(
         raise EditorError(
             INVALID_PARAMS, "the session is loaded already", {"sessionId": params.session_id}
         )
+    agent.demand_login()
     cwd, directories = _workspace(params)
     narrowed = agent.settings(cwd)
     stored = agent.store.load(params.session_id, directories)
@@ -219,9 +221,11 @@ def _workspace(params: schema.WorkspaceParams) -> tuple[str, tuple[str, ...]]:
     named += [(f"additionalDirectories.{n}", path) for n, path in enumerate(directories)]
     for name, path in named:
         if not os.path.isdir(path):  # noqa: PTH112 (Path.is_dir raises where we may not look)
+            # Editors start us where the project is, which may be another machine than theirs.
             raise EditorError(
                 INVALID_PARAMS,
-                f"{name}: there is no such folder on this machine; open an existing one",
+                f"{name}: there is no folder {path[:200]} on {os.uname().nodename}, where this "
+                "agent runs; open one that is there, or install the agent where the project is",
             )
     return os.path.normpath(params.cwd), tuple(map(os.path.normpath, directories))
 

@@ -7,10 +7,17 @@ Rule 2: the answer itself lives in hello.py, which loads before anything else.
 from collections.abc import Mapping
 from typing import cast
 
-from bridge.core.hello import AUTH_METHOD, BadHandshake, initialize
+from bridge.core.hello import AUTH_METHOD, TERMINAL_METHOD, BadHandshake, initialize
 from tools.frozen import frozen
 
-__all__ = ["AUTH_METHOD", "BadHandshake", "Capabilities", "client_capabilities", "initialize"]
+__all__ = [
+    "AUTH_METHOD",
+    "TERMINAL_METHOD",
+    "BadHandshake",
+    "Capabilities",
+    "client_capabilities",
+    "initialize",
+]
 
 
 @frozen

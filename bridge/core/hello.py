@@ -1,7 +1,7 @@
 """The first answer: what `initialize` is told, and the quick way to tell it.
 
-It must not know: configuration, credentials, the network. The answer depends on nothing but the
-version that was asked for.
+It must not know: configuration, credentials, the network. The answer depends on nothing but what
+the client says of itself.
 
 Rule 1: no import here may cost a millisecond. This file runs before the first answer, and `re`
 alone, which `json`, `typing` and `dataclasses` bring along, takes longer than all of it.
@@ -17,8 +17,22 @@ try:
 except ImportError:  # pragma: no cover (another Python than CPython)
     make_scanner = None
 
-AUTH_METHOD = "config"
-"""The id of the one way to log in that is offered."""
+AUTH_METHOD, TERMINAL_METHOD = "config", "login"
+"""The ids of the ways to log in that are offered."""
+
+_CONFIGURED: dict[str, object] = {
+    "id": AUTH_METHOD,
+    "name": "Configured API key",
+    "description": "The key comes from the environment variable, file or program that config.toml "
+    "names for the provider (OPENAI_API_KEY if there is no config.toml), or from an earlier login.",
+}
+_TERMINAL: dict[str, object] = {
+    "id": TERMINAL_METHOD,
+    "name": "Type in an API key",
+    "description": "The key is typed in at a terminal, and kept in a file that only you can read.",
+    "type": "terminal",
+    "args": ["login"],
+}
 
 
 class BadHandshake(Exception):
@@ -44,21 +58,21 @@ def initialize(params: object) -> dict[str, object]:
                 "delete": {},
                 "additionalDirectories": {},
             },
+            "auth": {"logout": {}},
         },
         "agentInfo": {
             "name": "responses-acp",
             "title": "Responses ACP",
             "version": __version__,
         },
-        "authMethods": [
-            {
-                "id": AUTH_METHOD,
-                "name": "Configured API key",
-                "description": "The key comes from the environment variable or file that "
-                "config.toml names for the provider (OPENAI_API_KEY if there is no config.toml).",
-            }
-        ],
+        "authMethods": [_CONFIGURED, _TERMINAL] if _has_terminal(params) else [_CONFIGURED],
     }
+
+
+def _has_terminal(params: object) -> bool:
+    """Whether the client can run us in a terminal for the person."""
+    can = _object((_object(params) or {}).get("clientCapabilities")) or {}
+    return (_object(can.get("auth")) or {}).get("terminal") is True
 
 
 def read(line: bytes) -> "tuple[int | str, dict[str, object]] | None":

@@ -45,19 +45,22 @@ _NEXT = """\
 That was a whole turn: plan, approval, an edit that was refused because the file had not been
 read, the reading, the edit. Next:
 
- 1. Name your model in {config}, or set OPENAI_API_KEY.
-    config.example.toml shows every setting, README.md the shortest file that works.
- 2. Tell your editor to start this command as an agent; for Zed, in settings.json:
-      "agent_servers": {{"Responses": {{"type": "custom", "command": "{program}", "args": []}}}}
-    To try the editor without a model, put "demo", "--agent" into args.
+ 1. {program} setup
+    asks for server, key and model, and writes {config}
+ 2. {program} check
+    says whether all of it works, and what to do where it does not
+ 3. {program} setup zed --write
+    tells your editor; or jetbrains, vscode, acpx, and others: see --help
+    To try an editor without a model, start it with the arguments: demo --agent
 """
 
 
-def agent_command(config: str) -> list[str]:
+def agent_command(config: str | None) -> list[str]:
     """The command line that starts the agent, whatever stands in the working directory."""
     main = Path(bridge.__file__).with_name("__main__.py")
     alone = "-I" if sys.flags.isolated else "-P"  # -I would hide packages of a `pip --user`
-    return [sys.executable, alone, str(main), "--config", config]
+    named = [] if config is None else ["--config", config]
+    return [sys.executable, alone, str(main), *named]
 
 
 def play(*, yes: bool) -> int:

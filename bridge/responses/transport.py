@@ -10,7 +10,7 @@ once, uncounted: see lines.py for why nobody can have acted on it.
 import socket
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TypeAlias, cast
@@ -67,6 +67,17 @@ Send: TypeAlias = Callable[[httpx.AsyncClient], Awaitable[httpx.Response]]
 def boot_time() -> float:
     """Seconds that the machine has been on, asleep or not."""
     return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
+
+
+@frozen
+class Greeting:
+    """What a server answered to a first question."""
+
+    status: int
+    body: Json
+    """None where it was no JSON."""
+    certificate: Mapping[str, object]
+    """As Python's ssl tells it; empty where nothing was encrypted or the system keeps it back."""
 
 
 @dataclass(eq=False, slots=True)
@@ -151,6 +162,32 @@ class Transport:
             return load(answer.content)
         except ValueError:
             raise BadStream(faults.not_a_stream("no JSON")) from None
+
+    async def greet(self, endpoint: Endpoint) -> Greeting:
+        """Ask the server for its models, to see that it is there; raises BridgeError.
+
+        Whatever it answers is a greeting: that it has no such list, or refuses the key.
+        """
+
+        async def send(client: httpx.AsyncClient) -> httpx.Response:
+            return await client.get(
+                f"{endpoint.base_url}/models",
+                params=dict(endpoint.query) or None,
+                headers=dict(endpoint.headers),
+                timeout=httpx.Timeout(_FETCH_SECONDS, connect=endpoint.connect_timeout),
+            )
+
+        async with AsyncExitStack() as leases:
+            answer = await self._sent(endpoint, leases, send)
+            if answer.status_code == _PROXY_WANTS_PASSWORD:
+                raise _locked_proxy(endpoint)
+            secured = answer.extensions.get("network_stream")
+            lock = None if secured is None else secured.get_extra_info("ssl_object")
+            certificate: dict[str, object] = (lock.getpeercert() or {}) if lock else {}
+        body: Json = None
+        with suppress(ValueError):
+            body = load(answer.content)
+        return Greeting(answer.status_code, body, certificate)
 
     async def _again(
         self,
