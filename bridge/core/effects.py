@@ -91,6 +91,8 @@ class Finished:
     """What is to run now, each call id once."""
     usage: Usage | None = None
     reason: str = ""
+    upstream: str = ""
+    """Who served it, where the server says so."""
 
 
 @frozen
@@ -98,6 +100,8 @@ class Failed:
     """The response failed or broke off."""
 
     fault: Fault
+    usage: Usage | None = None
+    """What it took all the same, where the server says so."""
 
 
 Effect: TypeAlias = Say | Think | Restart | Call | HostedCall | Finished | Failed

@@ -20,8 +20,9 @@ import anyio
 from bridge.core.wire import load_object
 from bridge.errors import BadStream, Fault, ModelError, Unreachable, model_error
 from bridge.responses import faults
-from bridge.responses.events import IGNORED, Ended, Event, Failure, Ignored, parse
+from bridge.responses.events import IGNORED, Ended, Event, Failure, Ignored, Served, parse
 from bridge.responses.sse import BOM, Frames
+from bridge.responses.upstream import upstream_of
 
 _MOST_ERROR_BYTES = 64 * 1024
 _MOST_ANSWER_BYTES = 64 * 1024 * 1024
@@ -143,6 +144,8 @@ class Answer:
                 case Failure(fault=Fault() as fault):
                     raise model_error(fault)
                 case _:
+                    upstream = upstream_of(self._reply.headers, self._secrets)
+                    self._first[:0] = [Served(upstream)] if upstream else []
                     return
         raise model_error(self._nothing())
 

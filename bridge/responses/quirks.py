@@ -71,6 +71,9 @@ class Quirks:
     """Models that are asked for encrypted reasoning though no setting says that they reason."""
     sources: bool = True
     """Takes the request to list the pages that a web search found."""
+    tells_window: bool = False
+    """Tells, when asked apart from its list, how much context it has set aside for a model, and
+    cuts off in silence what is longer."""
     omit: tuple[str, ...] = ()
     """Parameters that it refuses."""
     extra: tuple[tuple[str, Mapping[str, object]], ...] = ()
@@ -123,10 +126,10 @@ QUIRKS: dict[str, Quirks] = {
     # Some versions fail on encrypted reasoning in the input; the text is always understood.
     "vllm": Quirks(strict=False, replay_reasoning="content", sources=False),
     # Reasoning without its text is a 400.
-    "llama.cpp": Quirks(strict=False, replay_reasoning="content", sources=False),
+    "llama.cpp": Quirks(strict=False, replay_reasoning="content", sources=False, tells_window=True),
     "lmstudio": Quirks(port=1234, strict=False, replay_reasoning="content", sources=False),
     # Its `encrypted_content` is the thought itself, sent unasked and read back.
-    "ollama": Quirks(port=11434, strict=False, sources=False),
+    "ollama": Quirks(port=11434, strict=False, sources=False, tells_window=True),
     # Passes on what it gets: what the server behind it takes, is a matter of the model's settings.
     "litellm": Quirks(),
 }
