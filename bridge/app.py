@@ -24,7 +24,7 @@ from bridge.acp.editor import SessionEditor
 from bridge.acp.methods import take
 from bridge.acp.peer import Peer
 from bridge.acp.stdio import Stdio
-from bridge.catalogues import Catalogues
+from bridge.catalogues import Catalogues, is_asked
 from bridge.config import Config
 from bridge.core import handshake
 from bridge.core.wire import JsonObject
@@ -61,7 +61,7 @@ async def run(config: str | None, stdio: Stdio, received: bytes, hello: JsonObje
     async with answers, anyio.create_task_group() as tasks:
 
         def discover(config: Config) -> None:
-            if any(provider.discover for provider in config.providers.values()):
+            if any(map(is_asked, config.providers.values())):
                 tasks.start_soon(answers.discover, catalogues, config, agent)
 
         agent = Agent(
@@ -73,6 +73,7 @@ async def run(config: str | None, stdio: Stdio, received: bytes, hello: JsonObje
             answer=answers.answer,
             attend=answers.attend,
             discover=discover,
+            machine_file=configuration.machine_file(),
         )
         if hello is not None:
             agent.can = handshake.client_capabilities(hello)

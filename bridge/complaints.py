@@ -52,6 +52,7 @@ _WRONG = {
     "literal_error": "must be {expected}",
     "greater_than": "must be greater than {gt:g}",
     "greater_than_equal": "must be at least {ge:g}",
+    "less_than_equal": "must be at most {le:.0f}",
     "value_error": "{error}",
 }
 """Our words for the checks of pydantic that settings use."""
@@ -105,8 +106,8 @@ def _table(kind: str) -> str:
     match kind:
         case "":
             return "the top of the file, before the first table"
-        case "sandbox":
-            return "[sandbox]"
+        case "sandbox" | "permissions":
+            return f"[{kind}]"
         case _:
             first, _, rest = kind.partition(".")
             return f"[{first}.NAME.{rest}]" if rest else f"[{first}.NAME]"

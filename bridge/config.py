@@ -35,6 +35,7 @@ from bridge.fields import (
     Omit,
     Program,
     Rate,
+    Rules,
     Seconds,
     SecondsOrNone,
     ServerUrl,
@@ -150,6 +151,8 @@ class Provider(_Keyed):
     """A server that asks for a longer wait before the next try is not tried again."""
     discover: bool = False
     """Ask the server for its models, and offer them beside those that are configured."""
+    prewarm: bool = False
+    """Have the server read the beginning of a session's first request as soon as it is open."""
     max_retries: CountOrNone = 4
     quirks: Text | None = None
     """Which kind of server it is; unset: told by base_url, where that is possible."""
@@ -247,6 +250,25 @@ class Sandbox(_Table):
     """Variables that commands get although their names look secret."""
 
 
+class Permissions(_Table):
+    """What is decided before mode and preset are asked; each list holds rules."""
+
+    allow: Rules = ()
+    """This runs without asking."""
+    ask: Rules = ()
+    """This asks, whatever was allowed."""
+    deny: Rules = ()
+    """This never runs."""
+
+
+class Shell(_Table):
+    """How commands are run."""
+
+    env_from: Literal["auto", "login", "agent"] = "auto"
+    """Commands get the environment of your login shell, or what the agent has; auto: the shell's
+    where PATH holds nothing but the system's folders."""
+
+
 class Server(_Keyed):
     """An MCP server: a program that is started, or a URL; its key goes out as a bearer token."""
 
@@ -291,6 +313,8 @@ class Config(_Table):
     providers: Annotated[dict[str, Provider], Field(min_length=1)]
     models: Annotated[dict[str, Model], Field(min_length=1)]
     sandbox: Sandbox = Sandbox()
+    permissions: Permissions = Permissions()
+    shell: Shell = Shell()
     mcp_wait: SecondsOrNone = 2
     """Seconds that a request waits for MCP servers that are still starting."""
     mcp: dict[str, Server] = {}
@@ -351,6 +375,8 @@ KEYS: Mapping[str, tuple[str, ...]] = {
     "models": _keys(Model),
     "models.price": _keys(Price),
     "sandbox": _keys(Sandbox),
+    "permissions": _keys(Permissions),
+    "shell": _keys(Shell),
     "mcp": _keys(Server),
 }
 """Every key there is, by the table it belongs into; "" is the top level."""
@@ -392,6 +418,13 @@ def default_file(environment: Mapping[str, str]) -> Path | None:
     else:
         folder = user_config_path("responses-acp", appauthor=False)
     return folder / "config.toml" if folder.is_absolute() else None
+
+
+def machine_file() -> Path:
+    """Where settings for everybody on this machine belong; they can only narrow."""
+    from platformdirs import site_config_path  # noqa: PLC0415 (not needed for initialize)
+
+    return site_config_path("responses-acp", appauthor=False) / "config.toml"
 
 
 def _given(path: str) -> Path:

@@ -18,13 +18,16 @@ import anyio
 from anyio.to_thread import run_sync
 
 from bridge.acp.schema import McpServer
+from bridge.answers import Answers
 from bridge.config import Config, Model
-from bridge.core import money, updates
+from bridge.core import updates
 from bridge.core.caching import Caching
 from bridge.core.changes import Changes
 from bridge.core.goal import NO_GOAL
 from bridge.core.history import Dialect, History
-from bridge.core.policy import Grant, Mode, Preset
+from bridge.core.meter import Meter
+from bridge.core.policy import Mode, Preset
+from bridge.core.prefix import Prefix
 from bridge.core.records import (
     Announced,
     Changing,
@@ -44,6 +47,7 @@ from bridge.core.records import (
     Titled,
     Told,
 )
+from bridge.core.rule import Rule
 from bridge.core.updates import Update
 from bridge.errors import BridgeError
 from bridge.interrupted import interrupted
@@ -51,6 +55,9 @@ from bridge.journal import Journal
 from bridge.responses.quirks import InForce, in_force
 from bridge.store import timestamp
 from tools.base import Access, AnyTool, Rewrite
+from tools.jobs import LocalJobs
+from tools.login import Login
+from tools.looks import Looks
 from tools.seen import Seen, digest
 
 
@@ -140,6 +147,9 @@ class Session:
         self.title: str | None = None
         self.history = History()
         self.seen = Seen()
+        self.looks = Looks()
+        self.jobs = LocalJobs()
+        self.login = Login()
         self.introduced = False
         """The model was told what the project tells every agent."""
         self.looked_for: set[str] = set()
@@ -151,7 +161,12 @@ class Session:
         self.changes = Changes()
         self.goal: GoalChanged = NO_GOAL
         self.goal_armed = False
-        self.grants: set[Grant] = set()
+        self.answers = Answers(None, opened.cwd)
+        """What the person allowed or denied for good."""
+        self.rules: tuple[Rule, ...] = ()
+        """The permission rules of all files."""
+        self.remarks: tuple[str, ...] = ()
+        """What was left out of the project's settings."""
         self._declined: set[tuple[int, Access]] = set()
         """Wider limits that the person refused, with the number of the prompt."""
         self.described_mode: Mode | None = None
@@ -165,8 +180,11 @@ class Session:
         """The editor's MCP servers, as it sent them."""
         self.remote: Remote = NoServers()
         self.journal = journal
-        self.tokens = 0
+        self.meter = Meter()
         """All that answers took so far, as the servers counted."""
+        self.prefix = Prefix()
+        self.warming: anyio.CancelScope | None = None
+        """Of the request that prepares the server for the first prompt, once it was made."""
         self.extended = Extended(0)
         """The last time that the person allowed more of them."""
         self.caching = Caching()
@@ -178,23 +196,17 @@ class Session:
         self._compactions_made = 0
         self._calls: Counter[str] = Counter()
         self._scratch: str | None = None
-        self._costs: list[Cost | None] = []
 
     @property
     def cost(self) -> Cost | None:
         """What all answers so far cost, as far as that is known."""
-        return money.total(self._costs)
-
-    @property
-    def spent(self) -> float:
-        """The same as one number: amounts of different currencies are not told apart."""
-        return sum(cost.amount for cost in self._costs if cost is not None)
+        return self.meter.cost
 
     @property
     def usage(self) -> Update | None:
         """What the editor is shown of the context window; None where the server counts nothing."""
         window = self.model.context_window
-        if window is None or not self.tokens:
+        if window is None or not self.meter.tokens:
             return None
         return updates.usage(self.history.tokens, window, self.cost)
 
@@ -209,6 +221,11 @@ class Session:
         if self._scratch is None:
             self._scratch = os.path.realpath(tempfile.mkdtemp(prefix="responses-acp-"))
         return self._scratch
+
+    @property
+    def folders(self) -> tuple[tuple[str, str], ...]:
+        """The folders that the editor opened: resolved, and as it names them."""
+        return tuple((os.path.realpath(named), named) for named in (self.cwd, *self.directories))
 
     @property
     def roots(self) -> tuple[str, ...]:
@@ -306,10 +323,6 @@ class Session:
         self.record(Switched("mode", mode))
         return True
 
-    def granted(self, access: Access) -> bool:
-        """Whether the person has allowed this for the session."""
-        return any(grant.covers(access) for grant in self.grants)
-
     def decline(self, access: Access) -> None:
         """The person refused this; a refusal of wider limits stands until the next prompt."""
         if access.wider:
@@ -324,6 +337,11 @@ class Session:
         for prompt in self.prompts:
             prompt.scope.cancel()
 
+    def stop_warming(self) -> None:
+        """The server is needed for something better."""
+        if self.warming is not None:
+            self.warming.cancel()
+
     async def end(self) -> None:
         """Stop everything, wait until all prompts are answered, and close."""
         self.cancel()
@@ -333,12 +351,15 @@ class Session:
                 await self.loading.ended.wait()
             for prompt in list(self.prompts):
                 await prompt.answered.wait()
+            await self.jobs.end()
         finally:
             self.close()
 
     def close(self) -> None:
         """Give everything free that outlives a prompt."""
         self.is_closed = True
+        self.jobs.close()
+        self.stop_warming()
         self.remote.close()
         self.journal.close()
         if self._scratch is not None:
@@ -347,21 +368,18 @@ class Session:
     def _apply(self, record: Record) -> None:
         self.history.add(record)
         self.changes.add(record)
+        self.meter.add(record)
         match record:
             case Prompted(prompt=number):
                 self._prompts_made = max(self._prompts_made, number)
-            case Responded(response=number, seen=seen, used=used, cost=cost):
+            case Responded(response=number, seen=seen):
                 self._responses_made = max(self._responses_made, number)
-                self.tokens += used or 0
                 self._count(one for one in seen if isinstance(one, Announced))
                 self._count(one.call for one in seen if isinstance(one, Hosted))
-                self._costs.append(cost)
             case Told():
                 self._told = max(self._told, int(record.message.removeprefix("n")))
-            case Compacted(compaction=number, used=used, cost=cost):
+            case Compacted(compaction=number):
                 self._compactions_made = max(self._compactions_made, number)
-                self.tokens += used or 0
-                self._costs.append(cost)
             case Extended():
                 self.extended = record
             case Titled(title=title):

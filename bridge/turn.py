@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 import anyio
 
-from bridge import commands, context, knowledge, spending
+from bridge import commands, context, knowledge, log, spending
 from bridge.acp.editor import SessionEditor
 from bridge.answer import Answer
 from bridge.calls import Calls, Workbench
@@ -92,7 +92,7 @@ class Turn:
         text = reply.text
         if reply.work is not None:
             size = session.history.tokens
-            text = await reply.work(self.editor, self.bench.files)
+            text = await reply.work(self.editor, self.bench.files_of(session, self.editor))
             if session.history.tokens < size:
                 self._show_size()
         if text:
@@ -211,7 +211,9 @@ class Turn:
             await self.editor.room()
 
         while True:
-            asking = self.model.stream(self._provider, self._body(remedies), on_wait, after)
+            body = self._body(remedies)
+            answer.sends(body)
+            asking = self.model.stream(self._provider, body, on_wait, after)
             try:
                 ended = await attempt(asking, attempts[-1], show)
             except ModelError as error:
@@ -288,10 +290,14 @@ class Turn:
         self.editor.update(updates.options(all_options(self.session)))
 
     def _show_usage(self, finished: Finished) -> None:
+        if finished.upstream:
+            log.say(f"a request was served by {finished.upstream}")
         window, usage = self.session.model.context_window, finished.usage
         if usage is None:
             return
         self._watch_cache(usage)
+        if (blindness := spending.blindness(self.session)) is not None:
+            self.editor.notice("warning", blindness)
         if window is not None:
             used = usage.input_tokens + usage.output_tokens
             self.editor.update(updates.usage(used, window, self.session.cost))

@@ -19,6 +19,7 @@ from bridge.config import (
     Provider,
     Sandbox,
     Server,
+    Shell,
     default_file,
     load,
 )
@@ -220,6 +221,13 @@ TWO = PROVIDER + MODEL
          "[models.NAME.price]"),
         (TWO + "price = { input = -1, output = 2 }\n", ":5: models.m.price.input must be at least "
          "0"),
+        (TWO + "price = { input = 1e10, output = 2 }\n", ":5: models.m.price.input must be at most "
+         "1000000000"),
+        ("max_cost = 0\n" + TWO, ":1: max_cost must be greater than 0"),
+        ("max_cost = -1\n" + TWO, ":1: max_cost must be greater than 0"),
+        ("max_cost = nan\n" + TWO, ":1: max_cost must be a finite number"),
+        ("max_cost = 'much'\n" + TWO, ":1: max_cost must be a number"),
+        ("max_tokens_total = 0\n" + TWO, ":1: max_tokens_total must be greater than 0"),
         (TWO + "price = { input = 1, output = 2, currency = 'Euro' }\n", ":5: "
          'models.m.price.currency must be a code of three capital letters, such as "USD"'),
         ("permission = 'all'\n" + TWO, ":1: permission must be 'ask', 'workspace-write' or "
@@ -594,10 +602,10 @@ def test_the_example_shows_every_setting() -> None:
 
 def test_defaults_shown_by_the_example_are_the_defaults() -> None:
     text = COMMENTED.sub("", EXAMPLE.read_text(encoding="utf-8"))
-    tables = (Config, Provider, Model, Sandbox, Server)
+    tables = (Config, Provider, Model, Sandbox, Server, Shell)
     fields = {name: field for table in tables for name, field in table.model_fields.items()}
     shown = re.findall(r"^(\w+) = (\S+) +# default", text, re.MULTILINE)
-    assert len(shown) == 16
+    assert len(shown) == 17
     for name, value in shown:
         assert str(fields[name].default).lower() == value.strip('"'), name
 

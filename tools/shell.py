@@ -6,9 +6,12 @@ Rule 1: a command that ran is a success whatever its exit code; the text tells t
 Rule 2: the model gets the output as it is, the person the same without the final line ends.
 """
 
+import math
 import re
 import stat
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from glob import glob
 from typing import Literal
 
@@ -16,7 +19,9 @@ import anyio
 import anyio.to_thread
 from pydantic import Field
 
-from tools import paths
+from tools import paths, told
+from tools.aftermath import watched
+from tools.argv import Word, Words
 from tools.base import (
     REACHES,
     Access,
@@ -32,8 +37,11 @@ from tools.base import (
     Text,
     Tool,
 )
+from tools.jobs import Run
 from tools.output import one_line
-from tools.shell_line import Word, commands, is_harmless
+from tools.programs import only_reads
+from tools.shell_job import report
+from tools.shell_line import is_disguised, look
 
 _DEFAULT_TIMEOUT = 120_000
 _LONGEST_TIMEOUT = 600_000
@@ -54,6 +62,10 @@ class ShellArguments(Arguments):
     )
     workdir: str | None = Field(
         default=None, description="Where it runs; relative to the session's folder, the default."
+    )
+    run_in_background: bool | None = Field(
+        default=None,
+        description="Let it run on, a server say, and go on at once: its id is for shell_job.",
     )
 
 
@@ -78,8 +90,8 @@ def _card(arguments: ShellArguments, _cwd: str) -> Card:
     )
 
 
-_WANDERERS = frozenset({"cd", "rg"})
-"""After one of these, or by it, other files are read than those that are named."""
+_WANDERERS = frozenset({"rg"})
+"""They read other files than those that are named."""
 _TREE_READERS = frozenset({"grep", "egrep", "fgrep"})
 _RECURSIVE = re.compile(r"-[A-Za-z]*[rRd]|--(?:recursive|dereference-recursive|directories)")
 
@@ -95,30 +107,56 @@ async def _prepare(arguments: ShellArguments, context: Context) -> Prepared | Re
     wanted = _wanted(arguments)
     if refused := hold.refusal or _not_wider(wanted, hold):
         return _failure(refused)
+    line = look(command)
+    line = replace(line, reads=await _reads(line.plain, folder, context))
     access = Access(
         "run",
         subject=command,
         outside=not any(paths.is_inside(folder, root) for root in context.roots),
-        harmless=wanted is None and await _only_reads(command, folder, context),
-        held=hold.strength == "full" and wanted is None,
+        harmless=wanted is None and line.reads != () and all(line.reads),
+        held=hold.strength == "full" and wanted is None and not is_disguised(command),
         wider=wanted is not None,
+        line=line,
     )
     milliseconds = arguments.timeout_ms or _DEFAULT_TIMEOUT
 
-    async def run() -> Result:
+    async def run(
+        output: Callable[[str], None] = context.output, seconds: float = milliseconds / 1000
+    ) -> Ended:
+        return await context.shell.run(
+            command, cwd=folder, timeout=seconds, output=output, reach=wanted
+        )
+
+    async def to_its_end() -> Result:
         try:
-            ended = await context.shell.run(
-                command,
-                cwd=folder,
-                timeout=milliseconds / 1000,
-                output=context.output,
-                reach=wanted,
-            )
+            async with watched(context) as changes:
+                ended = await run()
+            return _result(ended, milliseconds, changes)
         except OSError as error:
             return _failure(f"the command could not be started: {error}")
-        return _result(ended, milliseconds)
 
-    return Prepared(access, run, _shown(arguments, hold), declined=_declined(wanted))
+    async def beside() -> Result:
+        limit = math.inf if arguments.timeout_ms is None else arguments.timeout_ms / 1000
+        return await _beside(context, partial(run, seconds=limit))
+
+    deed = beside if arguments.run_in_background else to_its_end
+    return Prepared(access, deed, _shown(arguments, hold), declined=_declined(wanted))
+
+
+_FIRST_LOOK = 0.5
+"""Seconds: what fails at once says so in the answer."""
+
+
+async def _beside(context: Context, run: Run) -> Result:
+    """Let a command run on beside the conversation."""
+    if context.jobs is None:
+        return _failure("nothing can run in the background here")
+    try:
+        job = await context.jobs.start(run)
+    except OSError as error:
+        return _failure(str(error))
+    await job.end_within(_FIRST_LOOK)
+    return report(job, f"Started {job.id}; follow it with shell_job.")
 
 
 _SHOWN = {
@@ -147,37 +185,73 @@ def _not_wider(wanted: Reach | None, hold: Hold) -> str:
 
 
 def _shown(arguments: ShellArguments, hold: Hold) -> tuple[Text, ...] | None:
-    """What a person is told who is asked: what for, and with which limits; None: what for."""
+    """What a person is told who is asked: what for, with which limits, and what cannot be seen."""
+    more = (*_limits(arguments, hold), *_unseen(arguments.command))
+    return (Text(arguments.description), Text(told.lines(*more))) if more else None
+
+
+def _limits(arguments: ShellArguments, hold: Hold) -> tuple[str, ...]:
+    """How the command would be held, where that is worth a word, and the model's reason."""
     wanted = _wanted(arguments)
     if wanted is None and (hold.strength == "full" or hold.reach == "danger-full-access"):
-        return None
+        return ()
     limits = _SHOWN[wanted]
     if wanted is None and hold.strength == "partial":
         limits = f"In a sandbox with gaps: {'; '.join(hold.gaps)}."
     reason = arguments.justification if isinstance(arguments, ConfinedArguments) else None
-    return (Text(arguments.description), Text(_lines(*filter(None, (limits, reason)))))
+    return tuple(filter(None, (limits, reason)))
+
+
+def _unseen(command: str) -> tuple[str, ...]:
+    """The command with every character visible, where it holds some that are not."""
+    if not is_disguised(command):
+        return ()
+    return (f"It holds characters that cannot be seen: {one_line(command, len(command) * 8)}",)
 
 
 def _declined(wanted: Reach | None) -> str | None:
     return None if wanted is None else f'the user rejected escalating this command to "{wanted}"'
 
 
-async def _only_reads(command: str, folder: str, context: Context) -> bool:
-    """Whether a command only reads, and does so where `read` would need no permission either.
+async def _reads(commands: Sequence[Words], folder: str, context: Context) -> tuple[bool, ...]:
+    """Of each command: it only reads, and does so where `read` would need no permission either.
 
-    What cannot be told is a no: folders that it enters, options that name files, whole trees.
+    What cannot be told is a no: options that name files, whole trees, unknown folders.
     """
-    if not is_harmless(command):
+    folders = [folder]
+    found: list[bool] = []
+    for command in commands:
+        if command[0].text == "cd":
+            entered = await _entered(command, folders, context)
+            found.append(entered != [])
+            # Where a cd fails, what follows may run in the folder before.
+            folders = [*folders, *entered] if entered and folders else []
+        else:
+            found.append(only_reads(command) and await _is_public(command, folders, context))
+    return tuple(found)
+
+
+async def _entered(command: Words, folders: Sequence[str], context: Context) -> list[str]:
+    """The folders that a cd may lead to; none where it leads out of the workspace, or who knows."""
+    if len(command) != 2 or command[1].pattern or command[1].text[:1] in ("", "-", "~"):
+        return []
+    named = [paths.absolute(command[1].text, folder) for folder in folders]
+    entered = [await context.files.resolve(path) for path in named]
+    inside = all(any(paths.is_inside(one, root) for root in context.roots) for one in entered)
+    return entered if inside else []
+
+
+async def _is_public(command: Words, folders: Sequence[str], context: Context) -> bool:
+    """Whether a command that reads does so where anyone may."""
+    name, *arguments = command
+    if name.text in _WANDERERS or not folders:
         return False
-    for name, *arguments in commands(command):
-        if name.text in _WANDERERS:
-            return False
-        for word in arguments:
-            if word.text.startswith("-"):
-                if "/" in word.text or (name.text in _TREE_READERS and _RECURSIVE.match(word.text)):
-                    return False
-            elif not await _is_open(word, folder, context):
+    for word in arguments:
+        if word.text.startswith("-"):
+            if "/" in word.text or (name.text in _TREE_READERS and _RECURSIVE.match(word.text)):
                 return False
+        elif not all([await _is_open(word, folder, context) for folder in folders]):
+            return False
     return True
 
 
@@ -228,8 +302,8 @@ def _failure(text: str) -> Result:
     return replace(result, shown=(Console(result.text),))
 
 
-def _result(ended: Ended, milliseconds: int) -> Result:
-    text = _lines(_body(ended), *_markers(ended, milliseconds))
+def _result(ended: Ended, milliseconds: int, changes: Iterable[str]) -> Result:
+    text = told.lines(told.output(ended), *told.markers(ended, milliseconds), *changes)
     data = {
         "exitCode": ended.code,
         "signal": ended.signal,
@@ -244,47 +318,14 @@ def _result(ended: Ended, milliseconds: int) -> Result:
     )
 
 
-def _body(ended: Ended) -> str:
-    errors = [f"[stderr]\n{ended.stderr}"] if ended.stderr else []
-    printed = [ended.stdout] if ended.stdout else []
-    return _lines(*printed, *errors) or "(no output)"
-
-
-def _lines(*texts: str) -> str:
-    """The texts, each beginning on a line of its own; nothing is added at the end."""
-    joined = ""
-    for text in texts:
-        joined += text if not joined or joined.endswith("\n") else f"\n{text}"
-    return joined
-
-
-_HINT = (
-    "[if the command must have that, call again with sandbox_permissions and a justification; "
-    "the user is asked]"
-)
-
-
-def _markers(ended: Ended, milliseconds: int) -> list[str]:
-    """How the command ended, where that is worth a word."""
-    markers = [f"[sandbox: {note}]" for note in ended.notes]
-    if any("denied" in note for note in ended.notes):
-        markers.append(_HINT)
-    if ended.timed_out:
-        markers.append(f"[timed out after {milliseconds}ms]")
-    if ended.signal is not None:
-        markers.append(f"[killed by signal: {ended.signal}]")
-    elif ended.code:
-        markers.append(f"[exit code: {ended.code}]")
-    return markers
-
-
 SHELL: Tool[ShellArguments] = Tool(
     name="shell",
     description=(
         "Run a command in bash and get its output. Each call is a fresh shell: the working "
         "directory and variables do not persist, standard input is empty, there is no terminal. "
-        "What a command leaves in the background ends with the call. To look at or change files, "
-        "use read, edit and write: the output of cat does not count as reading."
+        "What a command leaves running ends with the call, unless run_in_background is set. To "
+        "look at or change files, use read, edit and write: the output of cat does not count as "
+        "reading."
     ),
     arguments=ShellArguments,
     card=_card,

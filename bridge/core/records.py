@@ -114,6 +114,27 @@ class Cost:
 
 
 @frozen
+class Metered:
+    """What one answer took, all attempts at it together, and how its request went on from the last.
+
+    Tokens as the server counted them.
+    """
+
+    input: int = 0
+    output: int = 0
+    cached: int = 0
+    """Of the input, what the provider had in its cache."""
+    upstream: str = ""
+    """Who served it, where the server says so."""
+    before: int = 0
+    """Bytes of the request before it; 0 where there is none to compare with."""
+    kept: int = 0
+    """Those that its own request begins with."""
+    broke: str = ""
+    """The part in which the two differ first; none where the one before is a prefix of its own."""
+
+
+@frozen
 class Responded:
     """One answer of the model's: what was seen of it, and what goes back in later requests."""
 
@@ -127,6 +148,7 @@ class Responded:
     """Tokens in the context after it, as the server counted."""
     cost: Cost | None = None
     """What it cost, where that is known."""
+    metered: Metered | None = None
 
 
 @frozen
@@ -189,6 +211,7 @@ class Compacted:
     used: int | None = None
     """Tokens that it took, as the server counted."""
     cost: Cost | None = None
+    metered: Metered | None = None
 
 
 @frozen
