@@ -29,6 +29,7 @@ except ImportError:  # native Windows, where no session is ever opened
 
 _BLOCK = 64 * 1024
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_PUT_ASIDE = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
 _APPEND = os.O_RDWR | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
@@ -247,7 +248,7 @@ def _mend(descriptor: int, path: Path) -> None:
         _write(descriptor, b"\n")
         return
     with suppress(OSError):
-        aside = os.open(torn_path(path), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        aside = os.open(torn_path(path), _PUT_ASIDE, 0o600)
         with os.fdopen(aside, "wb") as file:
             file.write(torn)
     os.ftruncate(descriptor, size - len(torn))
