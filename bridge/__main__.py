@@ -99,9 +99,20 @@ def _serve(config: str | None) -> int:
         return 0
     # Loading makes many objects and no garbage; app.py switches the collector on again.
     gc.disable()
+    _without_plugins()
     from bridge.app import serve  # noqa: PLC0415 (the program behind the first answer)
 
     return serve(config, stdin, stdout, received, hello)  # pyright: ignore[reportArgumentType] (JSON)
+
+
+def _without_plugins() -> None:
+    """Keep pydantic from looking in every installed package for plugins, and running them.
+
+    PYDANTIC_DISABLE_PLUGINS would do so too, but after it has loaded what it looks with.
+    """
+    none = type(sys)("pydantic.plugin._loader")
+    none.get_plugins = tuple
+    sys.modules[none.__name__] = none
 
 
 def _leave_to_others() -> None:

@@ -13,10 +13,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from bridge.acp.editor import SessionEditor
-from bridge.core import money, updates
+from bridge.core import updates
 from bridge.core.effects import (
     Call,
     Effect,
+    Failed,
     Finished,
     FunctionCall,
     HostedCall,
@@ -26,7 +27,8 @@ from bridge.core.effects import (
     Usage,
 )
 from bridge.core.hosted import look_of
-from bridge.core.records import Announced, Cost, Hosted, Responded, Returned, SaidText
+from bridge.core.meter import Taken
+from bridge.core.records import Announced, Hosted, Responded, Returned, SaidText
 from bridge.core.wire import JsonObject
 from bridge.errors import BridgeError
 from bridge.session import Session
@@ -62,8 +64,8 @@ class Answer:
         self._hosted: dict[int, Announced] = {}
         """The calls that the provider is making, by their items."""
         self._broken_off: list[Returned] = []
-        self._costs: list[Cost | None] = []
-        """Of every attempt that ended well: each is paid for."""
+        self._taken = Taken()
+        self._sent: Mapping[str, object] | None = None
         self._restarts = 0
         self.visible = False
         """Message text was shown or a call announced."""
@@ -85,10 +87,14 @@ class Answer:
                     self._announce(call, complete=effect.complete)
                 case HostedCall():
                     self._host(effect)
-                case Finished(usage=Usage() as usage):
-                    self._costs.append(money.cost_of(usage, self._session.model.price))
+                case Failed() | Finished():
+                    self._taken.add(effect, self._session.model.price)
                 case _:
                     pass
+
+    def sends(self, body: Mapping[str, object]) -> None:
+        """This is asked now; of several attempts the last one counts for the next request."""
+        self._sent = body
 
     def calls(self, wanted: Iterable[FunctionCall]) -> list[tuple[FunctionCall, Announced]]:
         """The calls that are to run, with their cards."""
@@ -105,8 +111,11 @@ class Answer:
         )
         used = None if usage is None else usage.input_tokens + usage.output_tokens
         maker = self._session.dialect.maker
-        cost = money.total(self._costs)
-        self._session.record(Responded(self._number, maker, seen, items, used, cost))
+        if self._sent is not None:
+            self._taken.went_on(self._session.prefix.feed(maker, self._sent))
+            self._sent = None
+        cost, metered = self._taken.cost, self._taken.metered
+        self._session.record(Responded(self._number, maker, seen, items, used, cost, metered))
         for returned in self._broken_off:
             self._session.record(returned)
 
@@ -148,7 +157,7 @@ class Answer:
         known = self._announced.get(call.call_id)
         card_id = self._session.card_id(call.call_id) if known is None else known[1].card_id
         card = self._card(call) if complete else _early_card(call)
-        arguments = call.arguments if complete else ""
+        arguments = call.raw_input if complete else ""
         announced = Announced(card_id, call.call_id, call.name, arguments, card)
         self._announced[call.call_id] = call, announced
         self._cards[card_id] = announced

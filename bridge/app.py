@@ -24,12 +24,13 @@ from bridge.acp.editor import SessionEditor
 from bridge.acp.methods import take
 from bridge.acp.peer import Peer
 from bridge.acp.stdio import Stdio
-from bridge.catalogues import Catalogues
+from bridge.catalogues import Catalogues, is_asked
 from bridge.config import Config
 from bridge.core import handshake
 from bridge.core.wire import JsonObject
 from bridge.session import Prompt, Session
 from bridge.store import Store
+from tools.probe import Probe
 
 _FLUSH_SECONDS = 1.0
 """How long the end waits for an editor that does not read."""
@@ -56,11 +57,11 @@ async def run(config: str | None, stdio: Stdio, received: bytes, hello: JsonObje
     def hide_key(key: str) -> None:
         agent.hide_key(key)
 
-    answers = Answers(hide_key, _private(folder, config))
+    answers = Answers(Probe(), hide_key, _private(folder, config))
     async with answers, anyio.create_task_group() as tasks:
 
         def discover(config: Config) -> None:
-            if any(provider.discover for provider in config.providers.values()):
+            if any(map(is_asked, config.providers.values())):
                 tasks.start_soon(answers.discover, catalogues, config, agent)
 
         agent = Agent(
@@ -127,7 +128,10 @@ async def _stop_when_closed(stdio: Stdio, scope: anyio.CancelScope) -> None:
 class Answers:
     """The way to bridge/workshop.py, which loads when it is first needed, or soon before."""
 
-    def __init__(self, on_key: Callable[[str], None], private: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self, probe: Probe, on_key: Callable[[str], None], private: tuple[str, ...] = ()
+    ) -> None:
+        self._probe = probe
         self._on_key = on_key
         """Told of each key that a program printed."""
         self._private = private
@@ -141,6 +145,7 @@ class Answers:
         return self
 
     async def __aexit__(self, *_: object) -> None:
+        self._probe.end()
         await self._opened.aclose()
 
     async def warm_up(self) -> None:
@@ -149,7 +154,7 @@ class Answers:
             return
         async with self._opening:
             if self._workshop is None:
-                opening = await self._load()
+                opening = await run_sync(self._load, abandon_on_cancel=True)
                 self._workshop = await self._opened.enter_async_context(opening)
                 gc.freeze()
                 gc.enable()
@@ -159,20 +164,10 @@ class Answers:
         await self.warm_up()
         await self._workshop.attend(session, editor, at_once)
 
-    async def _load(self) -> Any:
-        """The workshop, to be opened; it loads while another process finds what confines here."""
-        module: Any = None
-        layers: Any = None
-
-        async def load() -> None:
-            nonlocal module
-            module = await run_sync(import_module, "bridge.workshop")
-
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(load)
-            sandbox = await run_sync(import_module, "tools.sandbox")
-            layers = await sandbox.probe()
-        return module.workshop(layers, self._private, self._on_key)
+    def _load(self) -> Any:
+        """The workshop, to be opened; blocks."""
+        module: Any = import_module("bridge.workshop")
+        return module.workshop(self._probe.answer(), self._private, self._on_key)
 
     async def answer(self, session: Session, editor: SessionEditor, prompt: Prompt) -> str:
         """Run one prompt to its stop reason."""

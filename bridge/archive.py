@@ -13,6 +13,7 @@ from pathlib import Path
 
 from bridge.core import updates
 from bridge.core.export import Entry, entries, markdown
+from bridge.core.meter import Meter
 from bridge.core.records import Opened, Record, Titled
 from bridge.core.scrub import scrubbed, scrubbed_values
 from bridge.core.updates import Update
@@ -62,6 +63,11 @@ def _show(store: Store, options: Namespace) -> None:
             case _:
                 screen.update(update)
     screen.end()
+    meter = Meter()
+    for record in conversation.records():
+        meter.add(record)
+    for name, text in meter.report():
+        write(f"{name}: {text}\n")
 
 
 def _delete(store: Store, options: Namespace) -> None:

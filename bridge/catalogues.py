@@ -4,7 +4,9 @@ It must not know how a list is got.
 
 Rule 1: what the user configured stays as it is; a list adds models, and context windows that nobody
 set.
-Rule 2: a list that cannot be read or written is no failure: it comes again.
+Rule 2: models are added only where that was asked for; windows are filled in for every server that
+would cut off in silence what is longer.
+Rule 3: a list that cannot be read or written is no failure: it comes again.
 """
 
 import os
@@ -16,6 +18,7 @@ from bridge import log
 from bridge.config import Config, Model, Provider
 from bridge.core.catalogue import Found, entry, models_in, plain
 from bridge.core.wire import dump, load_object
+from bridge.responses import quirks
 
 _Lists = dict[str, tuple[Found, ...]]
 
@@ -31,7 +34,7 @@ class Catalogues:
 
     def opened(self, config: Config) -> Config:
         """A configuration as it was read, with the models that are known."""
-        if not any(provider.discover for provider in config.providers.values()):
+        if not any(map(is_asked, config.providers.values())):
             return config
         for model in config.models.values():
             place = config.providers[model.provider].base_url, plain(model.model)
@@ -42,7 +45,7 @@ class Catalogues:
         """The configuration with what the lists say now; models that are gone stay in it."""
         models = dict(config.models)
         for name, provider in config.providers.items():
-            if provider.discover:
+            if is_asked(provider):
                 found = self._known().get(provider.base_url, ())
                 models |= self._added(name, provider, found, models)
         return config if models == config.models else config.model_copy(update={"models": models})
@@ -85,8 +88,9 @@ class Catalogues:
             place = provider.base_url, plain(one.id)
             key = known.get(plain(one.id))
             if key is None:
-                self._ours.add(place)
-                added[f"{name}/{one.id}"] = _model(name, one)
+                if provider.discover:
+                    self._ours.add(place)
+                    added[f"{name}/{one.id}"] = _model(name, one)
             elif place in self._ours and one.window not in (None, models[key].context_window):
                 added[key] = models[key].model_copy(update={"context_window": one.window})
         return added
@@ -95,6 +99,11 @@ class Catalogues:
         if self._lists is None:
             self._lists = {} if self._file is None else _read(self._file)
         return self._lists
+
+
+def is_asked(provider: Provider) -> bool:
+    """Whether this server is asked for its models, or at least for their windows."""
+    return provider.discover or (provider.is_local and quirks.row(provider).tells_window)
 
 
 def _model(provider: str, found: Found) -> Model:

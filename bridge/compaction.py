@@ -6,6 +6,7 @@ Rule 2: it ends with a record, or it changes nothing.
 Rule 3: a conversation too long for the model in force is summed up by the model that made it.
 """
 
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 
@@ -15,10 +16,11 @@ from bridge import context
 from bridge.acp.editor import SessionEditor
 from bridge.calls import Workbench
 from bridge.config import Model
-from bridge.core import money, updates, window
+from bridge.core import updates, window
 from bridge.core.content import message
 from bridge.core.effects import Effect, Finished, Say
-from bridge.core.records import Compacted, Cost
+from bridge.core.meter import Taken
+from bridge.core.records import Compacted, Responded
 from bridge.core.response import Response
 from bridge.errors import BridgeError, Fault, Refused, TooLong, model_error
 from bridge.exchange import ModelPort, attempt, provider_of, wait_notice
@@ -56,7 +58,7 @@ class Compaction:
         self._bench = bench
         self._has_failed = False
         self._used: int | None = None
-        self._cost: Cost | None = None
+        self._taken = Taken()
         self._is_done = False
         self._least: int | None = None
 
@@ -79,21 +81,38 @@ class Compaction:
         hint: what the person wants to be kept above all.
         """
         number = self._session.next_compaction()
+        self._taken = Taken()
         self._show(number, "in_progress")
         try:
             summary = await self._summary(hint)
         except anyio.get_cancelled_exc_class():
             self._show(number, "cancelled")
+            self._count_failure()
             raise
         except BridgeError as error:
             self._has_failed = True
             self._show(number, "failed", error=str(error))
+            self._count_failure()
             raise
-        record = Compacted(number, summary, self._used, self._cost)
+        record = Compacted(number, summary, self._used, self._taken.cost, self._taken.metered)
         self._session.record(record)
         self._is_done, self._least = True, None
         for update in updates.compacted(record, known=self._editor.can.compaction):
             self._editor.update(update)
+        self._show_usage()
+
+    def _show_usage(self) -> None:
+        if self._session.usage is not None:
+            self._editor.update(self._session.usage)
+
+    def _count_failure(self) -> None:
+        """Write down what was paid for nothing; the history takes nothing of it."""
+        if self._taken.metered is not None:
+            number, maker = self._session.next_response(), self._session.dialect.maker
+            cost, metered = self._taken.cost, self._taken.metered
+            with suppress(BridgeError):  # a full disk
+                self._session.record(Responded(number, maker, (), (), None, cost, metered))
+            self._show_usage()
 
     async def _summary(self, hint: str) -> str:
         """The summary: of all, or else of what every server takes, cut to what fits."""
@@ -113,6 +132,7 @@ class Compaction:
         items = session.history.input(session.dialect_of(model))
         items = window.shortened(items) if shorten else items
         body = context.request_body(session, self._bench, [*items, message(task)], model)
+        self._taken.went_on(session.prefix.feed(session.dialect_of(model).maker, body))
         summary, outcome = await self._answer(model, body)
         if outcome == "max_tokens" and body.pop("max_output_tokens", None) is not None:
             summary, outcome = await self._answer(model, body)
@@ -145,6 +165,7 @@ class Compaction:
                 provider = provider_of(self._session, model)
                 asking = self._model.stream(provider, body, on_wait, after)
                 ended = await attempt(asking, Response(), hear)
+                self._taken.add(ended, model.price)
                 if isinstance(ended, Finished):
                     return ended
                 after = Broken(ended.fault, waits + 1)
@@ -153,7 +174,6 @@ class Compaction:
         ended = await (silence.during(attempts) if self._editor.can.notices else attempts())
         if ended.usage is not None:
             self._used = ended.usage.input_tokens + ended.usage.output_tokens
-            self._cost = money.cost_of(ended.usage, model.price)
         return "".join(said).strip(), ended.outcome
 
     def _summariser(self) -> Model:

@@ -52,6 +52,7 @@ _WRONG = {
     "literal_error": "must be {expected}",
     "greater_than": "must be greater than {gt:g}",
     "greater_than_equal": "must be at least {ge:g}",
+    "less_than_equal": "must be at most {le:.0f}",
     "value_error": "{error}",
 }
 """Our words for the checks of pydantic that settings use."""

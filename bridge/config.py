@@ -151,6 +151,8 @@ class Provider(_Keyed):
     """A server that asks for a longer wait before the next try is not tried again."""
     discover: bool = False
     """Ask the server for its models, and offer them beside those that are configured."""
+    prewarm: bool = False
+    """Have the server read the beginning of a session's first request as soon as it is open."""
     max_retries: CountOrNone = 4
     quirks: Text | None = None
     """Which kind of server it is; unset: told by base_url, where that is possible."""

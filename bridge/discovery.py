@@ -15,7 +15,7 @@ import anyio
 
 from bridge import log
 from bridge.acp.editor import SessionEditor
-from bridge.catalogues import Catalogues
+from bridge.catalogues import Catalogues, is_asked
 from bridge.config import Config, Provider
 from bridge.core import catalogue, updates
 from bridge.core.catalogue import Found
@@ -57,7 +57,7 @@ class Discovery:
         for provider in config.providers.values():
             now = self._clock()
             due = now - self._asked.get(provider.base_url, -_AGAIN) >= _AGAIN
-            if not provider.discover or not due:
+            if not is_asked(provider) or not due:
                 continue
             self._asked[provider.base_url] = now
             try:

@@ -171,7 +171,7 @@ CountOrNone: TypeAlias = Annotated[int, Field(ge=0)]
 Seconds: TypeAlias = Annotated[float, Field(gt=0)]
 Amount: TypeAlias = Annotated[float, Field(gt=0)]
 """Money."""
-Rate: TypeAlias = Annotated[float, Field(ge=0)]
+Rate: TypeAlias = Annotated[float, Field(ge=0, le=1e9)]
 """Money for a million tokens."""
 Currency: TypeAlias = Annotated[str, AfterValidator(_currency)]
 """ISO 4217."""

@@ -91,10 +91,10 @@ class Journal:
         self._mark(self._label)
 
     def records(self) -> Iterator[Record]:
-        """What the open file holds, from the beginning, one line at a time."""
+        """What the open file holds, from the beginning, one line at a time; OSError."""
         if self._descriptor is not None:
-            with os.fdopen(os.dup(self._descriptor), "rb", buffering=_BLOCK) as file:
-                file.seek(0)
+            # Not a duplicate of the descriptor: writing to that would move the place of reading.
+            with open_file(self._path) as file:
                 yield from read(file, self._label.session)
 
     def sync(self) -> None:

@@ -12,7 +12,7 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol, cast
+from typing import Protocol, cast, get_args
 
 import anyio
 from anyio.to_thread import run_sync
@@ -20,12 +20,14 @@ from anyio.to_thread import run_sync
 from bridge.acp.schema import McpServer
 from bridge.answers import Answers
 from bridge.config import Config, Model
-from bridge.core import money
+from bridge.core import updates
 from bridge.core.caching import Caching
 from bridge.core.changes import Changes
 from bridge.core.goal import NO_GOAL
 from bridge.core.history import Dialect, History
+from bridge.core.meter import Meter
 from bridge.core.policy import Mode, Preset
+from bridge.core.prefix import Prefix
 from bridge.core.records import (
     Announced,
     Changing,
@@ -46,6 +48,7 @@ from bridge.core.records import (
     Told,
 )
 from bridge.core.rule import Rule
+from bridge.core.updates import Update
 from bridge.errors import BridgeError
 from bridge.interrupted import interrupted
 from bridge.journal import Journal
@@ -62,6 +65,14 @@ class Prompt:
     blocks: tuple[Item, ...]
     scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
     answered: anyio.Event = field(default_factory=anyio.Event)
+
+
+@dataclass(eq=False, slots=True)
+class Loading:
+    """One session/load on its way."""
+
+    scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
+    ended: anyio.Event = field(default_factory=anyio.Event)
 
 
 class Remote(Protocol):
@@ -129,7 +140,7 @@ class Session:
         self.mode: Mode = "plan" if opened.mode == "plan" else "default"
         self.model_key = _known_model(config, opened.model)
         self.effort = opened.effort
-        self.permission: Preset = cast("Preset", opened.permission)
+        self.permission: Preset = _known_preset(config, opened.permission)
         self.title: str | None = None
         self.history = History()
         self.seen = Seen()
@@ -155,14 +166,19 @@ class Session:
         self.described_mode: Mode | None = None
         """The mode that the last request spoke of; None before the first."""
         self.is_closed = False
+        self.loading: Loading | None = None
+        """Its records are still being read; the prompts wait."""
         self.prompts: list[Prompt] = []
         self.turn = anyio.Lock()
         self.servers: tuple[McpServer, ...] = ()
         """The editor's MCP servers, as it sent them."""
         self.remote: Remote = NoServers()
         self.journal = journal
-        self.tokens = 0
+        self.meter = Meter()
         """All that answers took so far, as the servers counted."""
+        self.prefix = Prefix()
+        self.warming: anyio.CancelScope | None = None
+        """Of the request that prepares the server for the first prompt, once it was made."""
         self.extended = Extended(0)
         """The last time that the person allowed more of them."""
         self.caching = Caching()
@@ -174,17 +190,19 @@ class Session:
         self._compactions_made = 0
         self._calls: Counter[str] = Counter()
         self._scratch: str | None = None
-        self._costs: list[Cost | None] = []
 
     @property
     def cost(self) -> Cost | None:
         """What all answers so far cost, as far as that is known."""
-        return money.total(self._costs)
+        return self.meter.cost
 
     @property
-    def spent(self) -> float:
-        """The same as one number: amounts of different currencies are not told apart."""
-        return sum(cost.amount for cost in self._costs if cost is not None)
+    def usage(self) -> Update | None:
+        """What the editor is shown of the context window; None where the server counts nothing."""
+        window = self.model.context_window
+        if window is None or not self.meter.tokens:
+            return None
+        return updates.usage(self.history.tokens, window, self.cost)
 
     @property
     def model(self) -> Model:
@@ -308,10 +326,18 @@ class Session:
         for prompt in self.prompts:
             prompt.scope.cancel()
 
+    def stop_warming(self) -> None:
+        """The server is needed for something better."""
+        if self.warming is not None:
+            self.warming.cancel()
+
     async def end(self) -> None:
         """Stop everything, wait until all prompts are answered, and close."""
         self.cancel()
         try:
+            if self.loading is not None:
+                self.loading.scope.cancel()
+                await self.loading.ended.wait()
             for prompt in list(self.prompts):
                 await prompt.answered.wait()
         finally:
@@ -320,6 +346,7 @@ class Session:
     def close(self) -> None:
         """Give everything free that outlives a prompt."""
         self.is_closed = True
+        self.stop_warming()
         self.remote.close()
         self.journal.close()
         if self._scratch is not None:
@@ -328,21 +355,18 @@ class Session:
     def _apply(self, record: Record) -> None:
         self.history.add(record)
         self.changes.add(record)
+        self.meter.add(record)
         match record:
             case Prompted(prompt=number):
                 self._prompts_made = max(self._prompts_made, number)
-            case Responded(response=number, seen=seen, used=used, cost=cost):
+            case Responded(response=number, seen=seen):
                 self._responses_made = max(self._responses_made, number)
-                self.tokens += used or 0
                 self._count(one for one in seen if isinstance(one, Announced))
                 self._count(one.call for one in seen if isinstance(one, Hosted))
-                self._costs.append(cost)
             case Told():
                 self._told = max(self._told, int(record.message.removeprefix("n")))
-            case Compacted(compaction=number, used=used, cost=cost):
+            case Compacted(compaction=number):
                 self._compactions_made = max(self._compactions_made, number)
-                self.tokens += used or 0
-                self._costs.append(cost)
             case Extended():
                 self.extended = record
             case Titled(title=title):
@@ -376,12 +400,17 @@ class Session:
             case "effort":
                 self.effort = switched.value
             case "permission":
-                self.permission = cast("Preset", switched.value)
+                self.permission = _known_preset(self.config, switched.value)
 
 
 def now() -> str:
     """The present moment as RFC 3339 in UTC."""
     return timestamp(time.time_ns())
+
+
+def _known_preset(config: Config, name: str | None) -> Preset:
+    """The preset of this name, or the configured one where there is none."""
+    return cast("Preset", name) if name in get_args(Preset) else config.permission
 
 
 def _known_model(config: Config, key: str) -> str:

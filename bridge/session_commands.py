@@ -38,6 +38,7 @@ def status(session: Session) -> str:
             ("Permissions", session.permission),
             ("Folder", session.cwd),
             ("Context", _context(session, model)),
+            *session.meter.report(),
             ("Instructions from", ", ".join(sorted(session.told_files)) or "no file"),
             ("Session", session.id),
         )

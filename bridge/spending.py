@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from bridge.acp.editor import SessionEditor
 from bridge.answer import ending
-from bridge.core import updates
+from bridge.core import money, updates
 from bridge.core.records import Announced, Extended, Responded, Returned
 from bridge.session import Session
 from tools.base import Card
@@ -28,26 +28,26 @@ async def refusal(session: Session, editor: SessionEditor) -> str | None:
     if setting is None:
         return None
     if await _may_go_on(session, editor, spent):
-        session.record(Extended(session.tokens, session.spent))
+        session.record(Extended(session.meter.tokens, session.meter.spent))
         return None
     return _STOPPED.format(spent=spent, setting=setting)
 
 
 def _reached(session: Session) -> Iterator[tuple[str, str]]:
     """The settings that allow no more, and how much was spent."""
-    most, cost = session.config.max_cost, session.cost
-    if cost is not None and most is not None and _since(session) >= most:
-        amount = f"{session.spent:.2f} {cost.currency}"
+    most, meter = session.config.max_cost, session.meter
+    if most is not None and _since(session) >= most:
+        amount = money.told(meter.costs)
         yield "max_cost", f"this session has cost {amount}, of {most:g} allowed at a time"
     most = session.config.max_tokens_total
-    if most is not None and session.tokens - session.extended.tokens >= most:
-        spent = f"this session has used {session.tokens:,} tokens, of {most:,} allowed at a time"
+    if most is not None and meter.tokens - session.extended.tokens >= most:
+        spent = f"this session has used {meter.tokens:,} tokens, of {most:,} allowed at a time"
         yield "max_tokens_total", spent
 
 
 def _since(session: Session) -> float:
     """What it has cost since more was allowed, without the dust of binary fractions."""
-    return round(session.spent - session.extended.cost, 9)
+    return round(session.meter.spent - session.extended.cost, 9)
 
 
 async def _may_go_on(session: Session, editor: SessionEditor, spent: str) -> bool:

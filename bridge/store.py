@@ -53,8 +53,9 @@ class Stored:
     journal: Journal
 
     def records(self) -> Iterator[Record]:
-        """All of them, the first included, one at a time."""
-        return self.journal.records()
+        """All of them, the first included, one at a time; BridgeError."""
+        with _told(self.opened.session):
+            yield from self.journal.records()
 
 
 class Store:

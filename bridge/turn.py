@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 import anyio
 
-from bridge import commands, context, knowledge, spending
+from bridge import commands, context, knowledge, log, spending
 from bridge.acp.editor import SessionEditor
 from bridge.answer import Answer
 from bridge.calls import Calls, Workbench
@@ -47,8 +47,8 @@ _STOPPED = "Error: the call did not run"
 _NO_ANSWER = "The model ended its turn without an answer."
 
 _TITLE_WORDS, _TITLE_BYTES = 5, 40
-_USER_REQUEST = re.compile(r"<user_request>(.*?)</user_request>", re.DOTALL)
-_UNPRINTABLE = re.compile(
+_USER_REQUEST = r"(?s)<user_request>(.*?)</user_request>"
+_UNPRINTABLE = (
     r"\x1b\[[0-9;?]*[ -/]*[@-~]"
     r"|[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]"
 )
@@ -91,7 +91,10 @@ class Turn:
             return "end_turn"
         text = reply.text
         if reply.work is not None:
+            size = session.history.tokens
             text = await reply.work(self.editor, self.bench.files)
+            if session.history.tokens < size:
+                self._show_size()
         if text:
             self._tell(text)
         if reply.message is not None:
@@ -111,7 +114,7 @@ class Turn:
             and not any(_is_pause(waiting) for waiting in session.prompts)
         ):
             session.record(replace(session.goal, rounds=session.goal.rounds + 1))
-            session.record(Noted(goals.task(session.goal), asked=True))
+            session.record(Noted(goals.task(session.goal), asked=True, goal=True))
             stop = await self._work(budget)
             if stop != "end_turn":
                 return stop
@@ -208,7 +211,9 @@ class Turn:
             await self.editor.room()
 
         while True:
-            asking = self.model.stream(self._provider, self._body(remedies), on_wait, after)
+            body = self._body(remedies)
+            answer.sends(body)
+            asking = self.model.stream(self._provider, body, on_wait, after)
             try:
                 ended = await attempt(asking, attempts[-1], show)
             except ModelError as error:
@@ -244,6 +249,7 @@ class Turn:
                 # ACP, Prompt Turn, Stop Reasons: after a refusal the client may treat the prompt
                 # and all that followed as dropped from the conversation.
                 self.session.record(Forgotten(self.session.next_prompt() - 1))
+                self._show_size()
                 return "refusal"
             case _:
                 self._tell(f"The model stopped early: {finished.reason or 'no reason given'}.")
@@ -284,6 +290,8 @@ class Turn:
         self.editor.update(updates.options(all_options(self.session)))
 
     def _show_usage(self, finished: Finished) -> None:
+        if finished.upstream:
+            log.say(f"a request was served by {finished.upstream}")
         window, usage = self.session.model.context_window, finished.usage
         if usage is None:
             return
@@ -291,6 +299,11 @@ class Turn:
         if window is not None:
             used = usage.input_tokens + usage.output_tokens
             self.editor.update(updates.usage(used, window, self.session.cost))
+
+    def _show_size(self) -> None:
+        """Show the size of a conversation that got shorter."""
+        if self.session.usage is not None:
+            self.editor.update(self.session.usage)
 
     def _watch_cache(self, usage: Usage) -> None:
         host = urlsplit(self._provider.base_url).hostname or ""
@@ -331,7 +344,7 @@ class _Budget:
 
 def title_of(text: str) -> str:
     """A short title: the first words of what the user asked, printable and cut at a character."""
-    request_part = _USER_REQUEST.search(text)
-    words = _UNPRINTABLE.sub("", request_part[1] if request_part else text).split()
+    request_part = re.search(_USER_REQUEST, text)
+    words = re.sub(_UNPRINTABLE, "", request_part[1] if request_part else text).split()
     title = " ".join(words[:_TITLE_WORDS])
     return title.encode("utf-8", "replace")[:_TITLE_BYTES].decode("utf-8", "ignore").strip()

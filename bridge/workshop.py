@@ -10,6 +10,7 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontext
 from dataclasses import replace
 from importlib import import_module
 
+import anyio
 from anyio.to_thread import run_sync
 
 from bridge import log
@@ -20,6 +21,7 @@ from bridge.core import policy
 from bridge.core.wire import Json
 from bridge.errors import Refused
 from bridge.keys import Keys
+from bridge.prewarm import prewarm
 from bridge.responses.answer import OnWait
 from bridge.responses.events import Event
 from bridge.responses.faults import Broken
@@ -34,7 +36,7 @@ from tools.environment import child_environment
 from tools.frozen import frozen
 from tools.local import LocalFiles
 from tools.process import adopt_orphans, hide_memory
-from tools.sandbox import Fence, Layers
+from tools.sandbox import Fence, Layers, layers_of
 from tools.shell import CONFINED_SHELL, SHELL
 from tools.table import TOOLS
 
@@ -93,14 +95,18 @@ class Workshop:
 
     async def answer(self, session: Session, editor: SessionEditor, prompt: Prompt) -> str:
         """Run one prompt to its stop reason."""
+        session.stop_warming()
+        return await Turn(session, editor, self.models, self._bench_of(session)).run(prompt)
+
+    def _bench_of(self, session: Session) -> Workbench:
         is_confined = session.config.sandbox.mode == "auto"
-        bench = (self.confined if is_confined else None) or self.bench
-        return await Turn(session, editor, self.models, bench).run(prompt)
+        return (self.confined if is_confined else None) or self.bench
 
     async def attend(self, session: Session, editor: SessionEditor, at_once: bool) -> None:  # noqa: FBT001 (the port has it so)
-        """Keep the session's MCP servers, until it is closed; without any it returns at once."""
+        """Keep the session's MCP servers, until it is closed; meanwhile prepare the model's."""
         servers = () if session.is_closed else wanted(session, os.environ)
         if not servers:
+            await prewarm(session, self.models, self._bench_of(session))
             return
 
         def tell(name: str, reason: str) -> None:
@@ -110,7 +116,9 @@ class Workshop:
 
         kept = Servers(servers, tell, can_ask=editor.can.form)
         session.remote = kept
-        await kept.run(self.load_client, at_once=at_once)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(prewarm, session, self.models, self._bench_of(session))
+            await kept.run(self.load_client, at_once=at_once)
 
 
 @frozen
@@ -172,13 +180,14 @@ class SessionShell:
 
 @asynccontextmanager
 async def workshop(
-    layers: Layers, private: tuple[str, ...], on_key: Callable[[str], None]
+    probed: tuple[str, str], private: tuple[str, ...], on_key: Callable[[str], None]
 ) -> AsyncGenerator[Workshop]:
     """The workshop of this process, until the context ends.
 
-    layers is what can confine commands here, private what they must not read; on_key is told of
+    probed says what can confine commands here, private what they must not read; on_key is told of
     each key that a program printed.
     """
+    layers = layers_of(*probed)
     hide_memory()
     adopt_orphans()
     files, keys = LocalFiles(), Keys(os.environ, on_key)

@@ -98,9 +98,11 @@ class FakeResponses:
         return httpx.MockTransport(handle)
 
     @asynccontextmanager
-    async def serve(self, tls: ssl.SSLContext | None = None) -> AsyncGenerator[str]:
+    async def serve(
+        self, tls: ssl.SSLContext | None = None, host: str = "127.0.0.1"
+    ) -> AsyncGenerator[str]:
         """Serve on this machine as long as the context is open; gives the base URL."""
-        plain = await anyio.create_tcp_listener(local_host="127.0.0.1")
+        plain = await anyio.create_tcp_listener(local_host=host)
         port = plain.extra(anyio.abc.SocketAttribute.local_port)
         listener = plain if tls is None else TLSListener(plain, tls, standard_compatible=False)
         numbers = count(1)
@@ -112,7 +114,7 @@ class FakeResponses:
 
         async with listener, anyio.create_task_group() as tasks:
             tasks.start_soon(listener.serve, converse)
-            yield f"{'http' if tls is None else 'https'}://127.0.0.1:{port}/v1"
+            yield f"{'http' if tls is None else 'https'}://{host}:{port}/v1"
             tasks.cancel_scope.cancel()
 
     def _reply(self, asked: Asked) -> Reply | Exception:

@@ -104,9 +104,9 @@ async def stage(
 ) -> AsyncGenerator[Stage]:
     """The agent, greeted, with a session; afterwards every law held to its end.
 
-    provider and settings: what the configuration says of the server and of the model. wired: the
-    model is reached where it serves, at the configured address. top: other settings of the
-    configuration. layers: what holds commands; without it nothing does.
+    provider and settings: what the configuration says of the server and of the model; top: what
+    it says beside them. wired: the model is reached where it serves, at the configured address.
+    layers: what holds commands; without it nothing does.
     """
     (folder / "ws").mkdir(exist_ok=True)
     file = folder / "config.toml"

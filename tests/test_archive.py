@@ -9,6 +9,8 @@ import pytest
 from bridge.cli import main
 from bridge.core.records import (
     Announced,
+    Cost,
+    Metered,
     Opened,
     Prompted,
     Record,
@@ -34,7 +36,7 @@ def conversation(session: str, title: str) -> list[Record]:
         Opened(session, "/w", "2026-01-02T03:04:05.000Z", "default", "gpt", None, "ask"),
         Titled(title, "t"),
         Prompted(1, ({"type": "text", "text": f"Mend a with {KEY}"}, image, nameless), (), "t"),
-        Responded(1, "p/m", seen, ()),
+        Responded(1, "p/m", seen, (), 90, Cost(0.5, "USD"), Metered(80, 10, 40, "Nebius", 9, 9)),
         Returned("e", "e", False, "ok", True, (Change("/w/a", "old\n", "new\n"),)),
         Returned("s", "s", False, f"API_KEY={KEY}", False, (Console(f"API_KEY={KEY}"),)),
         Told("n1", "Done."),
@@ -79,6 +81,14 @@ def test_a_conversation_is_shown_as_it_looked(capsys: pytest.CaptureFixture[str]
     order += ["-old", "+new", "✓ completed: Edit a", "✗ failed: env", "Done."]
     places = [shown.index(text) for text in order]
     assert places == sorted(places)
+    assert shown.splitlines()[-4:] == [
+        "Tokens: 1 answer: 80 tokens in (40 from the cache, 50 %), 10 out",
+        "Cost: 0.50 USD",
+        "Last answer: 80 tokens in (40 from the cache, 50 %), 10 out; 0.50 USD; "
+        "began with 100 % of the request before; served by Nebius",
+        "Requests kept: 100 % of the bytes of each request began the next one; "
+        "1 of 1 went on from the whole one before",
+    ]
 
 
 def test_markdown_has_everything_but_secrets(capsys: pytest.CaptureFixture[str]) -> None:

@@ -41,6 +41,8 @@ def listed(*entries: dict[str, Any], key: str = "data") -> list[Found]:
         ({"name": "m"}, Found("m")),
         ({"id": "m", "context_length": True, "architecture": None, "meta": 1, "type": 7},
          Found("m")),
+        ({"id": "m", "context_length": 10**400}, Found("m")),
+        ({"id": "m", "context_length": 1e300, "max_model_len": 5}, Found("m", window=5)),
         ({"id": "m", "context_length": -1, "architecture": {"output_modalities": "text"}},
          Found("m")),
         ({"id": "imagery-7b"}, Found("imagery-7b")),

@@ -220,6 +220,13 @@ TWO = PROVIDER + MODEL
          "[models.NAME.price]"),
         (TWO + "price = { input = -1, output = 2 }\n", ":5: models.m.price.input must be at least "
          "0"),
+        (TWO + "price = { input = 1e10, output = 2 }\n", ":5: models.m.price.input must be at most "
+         "1000000000"),
+        ("max_cost = 0\n" + TWO, ":1: max_cost must be greater than 0"),
+        ("max_cost = -1\n" + TWO, ":1: max_cost must be greater than 0"),
+        ("max_cost = nan\n" + TWO, ":1: max_cost must be a finite number"),
+        ("max_cost = 'much'\n" + TWO, ":1: max_cost must be a number"),
+        ("max_tokens_total = 0\n" + TWO, ":1: max_tokens_total must be greater than 0"),
         (TWO + "price = { input = 1, output = 2, currency = 'Euro' }\n", ":5: "
          'models.m.price.currency must be a code of three capital letters, such as "USD"'),
         ("permission = 'all'\n" + TWO, ":1: permission must be 'ask', 'workspace-write' or "

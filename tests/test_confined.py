@@ -15,8 +15,9 @@ from tools import sandbox
 from tools.base import Ended, Hold, Reach
 from tools.confined import ConfinedShell, SandboxFailed
 from tools.environment import child_environment, confined_environment
+from tools.probe import Probe
 from tools.process import adopt_orphans
-from tools.sandbox import Fence, Layers, probe
+from tools.sandbox import Fence, Layers, layers_of
 
 pytestmark = [
     pytest.mark.anyio,
@@ -62,7 +63,7 @@ class Stage:
 @pytest.fixture
 async def stage(tmp_path: Path) -> Stage:
     adopt_orphans()
-    layers = await probe()
+    layers = layers_of(*Probe().answer())
     if layers.hold.strength != "full":
         missing(f"no full sandbox here: {layers.failures}")
     root, scratch = repository(tmp_path / "root"), tmp_path / "scratch"

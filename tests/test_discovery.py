@@ -276,3 +276,49 @@ async def test_a_list_that_cannot_be_fetched_is_a_typed_failure(
 
     with pytest.raises(kind):
         await fetch(handle)
+
+
+# -- windows, where no list was asked for
+
+OLLAMA = SETTINGS.replace("discover = true", 'quirks = "ollama"')
+
+
+async def test_a_server_that_cuts_off_in_silence_is_asked_for_its_windows_in_any_case(
+    machine: Machine,
+) -> None:
+    async def check(kind: str, expected: list[str]) -> None:
+        machine.settings = OLLAMA.replace("ollama", kind)
+        machine.answers = {
+            f"{URL}/models": listed("m", "big", "other", owner="llamacpp"),
+            "http://127.0.0.1:1/props": {"default_generation_settings": {"n_ctx": 4096}},
+        }
+        machine.asked.clear()
+        machine.told.clear()
+        machine.start()
+        session = await machine.session()
+        assert (machine.asked, list(session.config.models)) == (expected, ["m", "big"])
+        assert session.config.models["m"].context_window == (4096 if expected else None)
+        assert [one["title"][:30] for one in machine.told] == (
+            ["big is configured with context"] if expected else []
+        )
+
+    await check("vllm", [])
+    await check("llama.cpp", ["/v1/models", "/props"])
+    await check("ollama", ["/v1/models", "/props"])
+
+
+async def test_a_window_is_known_at_the_next_start_though_no_model_is_added(
+    machine: Machine,
+) -> None:
+    machine.settings = OLLAMA
+    machine.answers[f"{URL}/models"] = listed("other", m=4096)
+    await machine.session()
+    machine.start()
+    assert list(machine.config().models) == ["m", "big"]
+    assert machine.config().models["m"].context_window == 4096
+
+
+async def test_only_a_server_of_ones_own_is_asked_for_its_windows(machine: Machine) -> None:
+    machine.settings = OLLAMA.replace(URL, "https://ollama.example/v1")
+    await machine.session()
+    assert machine.asked == []

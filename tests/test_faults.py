@@ -101,6 +101,13 @@ def test_message_and_code_are_found_in_every_form() -> None:
     check(b'data: {"error":{"message":"m","code":"c"}}\n\ndata: [DONE]\n\n', "m", "c")
     check(b'event: error\ndata: {"detail":"d"}\n\n', "d")
     check(b"data: cut", "data: cut")
+    # What is not the error comes first.
+    pings = b': hi {"a":1}\n\ndata: 7\n\ndata: {"type":"ping"}\r\n\r\ndata: {"message":"alive"}\n\n'
+    check(pings + b'data: {"error":{"message":"m","code":"c"}}\n\ndata: [DONE]\n\n', "m", "c")
+    check(pings + b'data: {"error":null}\n\n', "alive")
+    check(b'data: {"type":"ping"}\n\ndata: {"detail":"d"}\n\n', "d")
+    check(b'data: {"type":"response.failed","response":{"error":{"code":"c"}}}\n\n', "", "c")
+    check('data: {"error":{"message":"a\u2028b"}}\n\n'.encode(), "a b")
     check({"error": None}, "")
     check({"error": {"message": {"msg": "m"}}}, "m")
 

@@ -6,10 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tools import sandbox
 from tools.base import Ended, Hold, Reach
 from tools.protected import Watched
-from tools.sandbox import Fence, Layers, Survey, denials, probe, read_probe, start, survey
+from tools.sandbox import Fence, Layers, Survey, denials, layers_of, start, survey
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="paths of POSIX")
 
@@ -173,37 +172,22 @@ def test_a_denial_is_guessed_from_the_end_of_the_output(
 
 
 @pytest.mark.parametrize(
-    ("ended", "expected"),
+    ("said", "complaint", "expected"),
     [
-        (Ended("version 7\nN \nL \nS \n", "", 0), Layers("NLS", 7, (), probed=True)),
+        ("version 7\nN \nL \nS \n", "", Layers("NLS", 7, (), probed=True)),
         (
-            Ended("version 0\nN unshare: no\nL it is old\nS \n", "", 0),
+            "version 0\nN unshare: no\nL it is old\nS \n",
+            "",
             Layers("S", 0, ("N: unshare: no", "L: it is old"), probed=True),
         ),
-        (Ended("", "no module named ctypes\n", 1), Layers(failures=("no module named ctypes",))),
-        (Ended("version 7\n", "", 0), Layers(failures=("the helper did not run",))),
+        ("", "no module named ctypes", Layers(failures=("no module named ctypes",))),
+        ("version 7\n", "", Layers(failures=("the helper did not run",))),
     ],
 )
-def test_the_probes_answer_is_read(ended: Ended, expected: Layers) -> None:
-    assert read_probe(ended) == expected
+def test_the_probes_answer_is_read(said: str, complaint: str, expected: Layers) -> None:
+    assert layers_of(said, complaint) == expected
 
 
-@pytest.mark.anyio
-async def test_a_probe_that_cannot_start_finds_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sandbox.sys, "platform", "linux")
-    monkeypatch.setattr(sandbox.sys, "executable", "/nowhere/python")
-    found = await probe()
+def test_what_was_not_found_out_holds_nothing() -> None:
+    found = layers_of("", "the helper did not end")
     assert (found.probed, found.hold) == (False, Hold("workspace-write", "none", found.failures))
-    assert found.failures[0].startswith("/nowhere/python: ")
-
-
-@pytest.mark.anyio
-async def test_other_systems_have_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sandbox.sys, "platform", "plan9")
-    assert (await probe()).failures == ("there is none for plan9",)
-
-
-@pytest.mark.anyio
-@pytest.mark.skipif(sys.platform != "linux", reason="needs Linux")
-async def test_this_machine_is_probed() -> None:
-    assert (await probe()).probed

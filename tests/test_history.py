@@ -11,6 +11,7 @@ from bridge.core.history import INTERRUPTED, Dialect, History
 from bridge.core.records import (
     Compacted,
     Forgotten,
+    GoalChanged,
     Item,
     Learned,
     LeftOut,
@@ -297,10 +298,29 @@ def test_the_length_is_what_the_server_counted_and_what_came_since():
     history.add(prompted(2, "x" * 3000))
     assert 1500 <= history.tokens < 1600
     history.add(Forgotten(2))
-    assert 0 < history.tokens < 100, "counted anew"
+    assert 490 <= history.tokens <= 500, "counted anew, and what the server counted beside it"
 
 
 def test_an_attempt_without_items_counts_nothing():
     history = history_of(prompted(), Responded(1, OWN, (), (), used=500))
     assert history.tokens < 100
     assert history.maker is None
+
+
+@pytest.mark.parametrize(
+    ("now", "holds"),
+    [
+        (GoalChanged("Ship", "active", rounds=2), True),
+        (GoalChanged("Ship", "complete"), False),
+        (GoalChanged("Ship", "blocked"), False),
+        (GoalChanged("Ship", "paused"), False),
+        (GoalChanged(None), False),
+    ],
+)
+def test_the_task_of_a_goal_holds_as_long_as_it_is_worked_on(now: GoalChanged, holds: bool):
+    task = Noted("The task", asked=True, goal=True)
+    history = history_of(prompted(), responded(message("a")), task, responded(message("b")), now)
+    assert "The task" in str(history.input(PORTABLE)), "before a summary nothing changes"
+    history.add(Compacted(1, "SUM"))
+    assert ("The task" in str(history.input(PORTABLE))) == holds
+    assert ("Hi" in str(history.input(PORTABLE))) != holds, "what the user said last is kept"

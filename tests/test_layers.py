@@ -20,8 +20,9 @@ PURE = [
     "bridge", "bridge.acp", "bridge.acp.peer", "bridge.acp.schema", "bridge.core", "bridge.core.*",
     "bridge.errors", "bridge.responses", "bridge.responses.events", "bridge.responses.faults",
     "bridge.responses.quirks", "bridge.responses.refused", "bridge.responses.request",
-    "bridge.responses.sse", "tools.argv", "tools.base", "tools.frozen", "tools.globs", "tools.hint",
-    "tools.page", "tools.paths", "tools.programs", "tools.seen", "tools.splice", "tools.wrappers",
+    "bridge.responses.sse", "bridge.responses.upstream", "tools.argv", "tools.base", "tools.frozen",
+    "tools.globs", "tools.hint", "tools.page", "tools.paths", "tools.programs", "tools.schemas",
+    "tools.seen", "tools.splice", "tools.wrappers",
 ]  # fmt: skip
 IMPURE = {"asyncio", "logging", "os", "random", "subprocess", "time", "threading", "socket"}
 
@@ -34,10 +35,11 @@ USERS = {
     "pydantic": ["*"],
     "pydantic_core": ["*"],
     "anyio": ["*"],
-    "httpx": ["bridge.responses.transport"],
+    "httpx": ["bridge.responses.transport", "bridge.responses.client"],
+    "httpcore": [f"bridge.responses.{name}" for name in ("transport", "client", "lines")],
     "httpx_sse": ["bridge.responses.transport"],
     "tenacity": ["bridge.responses.again"],
-    "truststore": ["bridge.responses.transport"],
+    "truststore": ["bridge.responses.client"],
     "httpx2": ["bridge.mcp"],
     "mcp": ["bridge.mcp"],
     "tree_sitter": ["tools.shell_line"],

@@ -2,7 +2,7 @@
 
 from bridge.config import Price
 from bridge.core.effects import Usage
-from bridge.core.money import cost_of, total
+from bridge.core.money import cost_of, told, total
 from bridge.core.records import Cost
 
 PRICE = Price(input=2.0, cached_input=0.5, output=10.0, currency="EUR")
@@ -35,3 +35,17 @@ def test_only_amounts_of_one_currency_are_added_up() -> None:
     check(Cost(0.1, USD), None, Cost(0.2, USD), expected=Cost(0.3, USD))
     check(Cost(0.1, USD), Cost(1.0, EUR), None, expected=Cost(1.0, EUR))
     check(Cost(0.1, USD), Cost(1.0, EUR), Cost(0.1, USD), expected=Cost(0.2, USD))
+    check(Cost(1.0, EUR), Cost(0.0, USD), Cost(1.0, EUR), expected=Cost(2.0, EUR))
+
+
+def test_amounts_are_told_by_currency_the_last_one_first() -> None:
+    def check(*costs: Cost | None, expected: str) -> None:
+        assert told(costs) == expected
+
+    check(None, expected="")
+    check(Cost(0.0, USD), expected="0.00 USD")
+    check(Cost(1234.5, USD), expected="1234.50 USD")
+    check(Cost(0.005, USD), expected="0.01 USD")
+    check(Cost(0.0021, USD), expected="0.0021 USD")
+    check(Cost(0.000000001, USD), expected="0.000000001 USD")
+    check(Cost(1.0, EUR), None, Cost(2.0, USD), Cost(1.0, EUR), expected="2.00 EUR and 2.00 USD")

@@ -15,8 +15,9 @@ from tests.laws import Message
 from tests.stage import Stage, stage
 from tests.test_sandbox import missing
 from tools.frozen import frozen
+from tools.probe import Probe
 from tools.process import adopt_orphans
-from tools.sandbox import Layers, probe
+from tools.sandbox import Layers, layers_of
 
 pytestmark = [
     pytest.mark.anyio,
@@ -198,7 +199,7 @@ async def test_an_everyday_task_asks_twice_at_most(
     name: str, tmp_path: Path, machine: Path
 ) -> None:
     adopt_orphans()
-    layers = await probe()
+    layers = layers_of(*Probe().answer())
     if layers.hold.strength != "full":
         missing(f"no full sandbox here: {layers.failures}")
     times = await play(tmp_path, TASKS[name], "allow_once", layers)

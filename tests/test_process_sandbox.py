@@ -10,7 +10,8 @@ import pytest
 from tests.agent_process import KEY, Machine, begin_prompt, machine
 from tests.fake_editor import Editor, choose
 from tests.test_sandbox import missing
-from tools.sandbox import probe
+from tools.probe import Probe
+from tools.sandbox import layers_of
 
 pytestmark = [
     pytest.mark.anyio,
@@ -26,7 +27,7 @@ PARENT = "tr '\\0' '\\n' < /proc/$PPID/environ | grep -c ^TEST_KEY="
 
 
 async def needs_sandbox() -> None:
-    layers = await probe()
+    layers = layers_of(*Probe().answer())
     if layers.hold.strength != "full":
         missing(f"no full sandbox here: {layers.failures}")
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from bridge.errors import ConfigError, Unreachable
+from bridge.responses.proxies import proxy_to, source_of_proxy
 from tests.fake_proxy import FakeProxy
 from tests.fake_responses import FakeResponses, Reply, said, stream
 from tests.test_transport import HELLO, Place, ask, fault_of
@@ -102,9 +103,53 @@ async def test_no_proxy_is_asked_for_a_host_that_is_named(
     async with behind_a_proxy(FakeResponses()) as (proxy, place):
         monkeypatch.setenv("HTTPS_PROXY", f"http://{place}")
         monkeypatch.setenv("NO_PROXY", f"other.test,{host}")
-        with pytest.raises(Unreachable, match=r"^No connection to model\.test \(nobody answers"):
+        with pytest.raises(Unreachable, match=r"^No connection to model\.test \(its name is"):
             await ask(None, PLACE)
     assert proxy.asked == []
+
+
+@pytest.mark.parametrize(
+    ("entries", "host", "spared"),
+    [
+        ("model.test", "model.test", True),
+        ("model.test", "eu.model.test", True),
+        ("model.test", "notmodel.test", False),
+        ("a, *.model.test ,b", "eu.model.test", True),
+        ("MODEL.test", "model.test", True),
+        ("https://model.test", "model.test", True),
+        ("*", "model.test", True),
+        ("", "model.test", False),
+        (",.,", "model.test", False),
+        ("10.0.0.0/8", "10.1.2.3", True),
+        ("10.0.0.0/8", "11.1.2.3", False),
+        ("10.0.0.0/8", "model.test", False),
+        ("fd00::/8", "fd12::1", True),
+        ("[fd12::1]", "fd12::1", True),
+        ("10.1.2.3/8/9", "10.1.2.3", False),
+    ],
+)
+def test_what_stands_in_no_proxy(
+    entries: str, host: str, spared: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HTTPS_PROXY", "proxy.test:1")
+    monkeypatch.setenv("NO_PROXY", entries)
+    written = f"[{host}]" if ":" in host else host
+    proxy = proxy_to(f"https://{written}/v1")
+    assert proxy == (None if spared else "http://proxy.test:1")
+
+
+def test_each_scheme_has_its_proxy_and_some_have_one_for_all(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("ALL_PROXY", "http://all.test")
+    monkeypatch.setenv("HTTP_PROXY", "http://plain.test")
+    assert proxy_to("http://gpu-box/v1") == "http://plain.test"
+    assert proxy_to("https://model.test/v1") == "http://all.test"
+    assert proxy_to("http://localhost:1/v1") is None
+    assert (source_of_proxy("http://gpu-box/v1"), source_of_proxy("https://model.test/v1")) == (
+        "HTTP_PROXY",
+        "ALL_PROXY",
+    )
 
 
 async def test_no_proxy_stands_between_this_machine_and_itself(

@@ -35,8 +35,9 @@ def test_every_kind_has_a_conversation_in_its_dialect() -> None:
 
 
 def test_an_address_tells_the_kind_of_server_where_it_can() -> None:
-    def check(base_url: str, name: str | None) -> None:
-        assert row(provider(base_url)) == (Quirks() if name is None else QUIRKS[name])
+    def check(base_url: str, name: str) -> None:
+        known = QUIRKS | {"at home": Quirks(strict=False), "anywhere": Quirks()}
+        assert row(provider(base_url)) == known[name]
 
     check("https://api.openai.com/v1", "openai")
     check("https://eu.api.openai.com/v1", "openai")
@@ -53,14 +54,14 @@ def test_an_address_tells_the_kind_of_server_where_it_can() -> None:
     check("http://box.lan:11434/v1", "ollama")
     check("http://localhost:1234/v1", "lmstudio")
     # too many programs listen there
-    check("http://127.0.0.1:8080/v1", None)
-    check("http://127.0.0.1:8000/v1", None)
-    check("http://localhost:4000/v1", None)
+    check("http://127.0.0.1:8080/v1", "at home")
+    check("http://127.0.0.1:8000/v1", "at home")
+    check("http://localhost:4000/v1", "at home")
     # not the server it looks like
-    check("https://gateway.example:11434/v1", None)
-    check("https://notopenrouter.ai/v1", None)
-    check("https://api.openai.com.example/v1", None)
-    check("http://localhost/v1", None)
+    check("https://gateway.example:11434/v1", "anywhere")
+    check("https://notopenrouter.ai/v1", "anywhere")
+    check("https://api.openai.com.example/v1", "anywhere")
+    check("http://localhost/v1", "at home")
 
 
 def test_a_named_kind_counts_more_than_the_address() -> None:
@@ -83,6 +84,7 @@ def test_without_a_word_of_the_user_the_server_decides() -> None:
 
     plain = InForce()
     text = InForce(replay_reasoning="content", sources=False)
+    loose = replace(text, strict=False)
     unpadded = InForce(extra={"stream_options": {"include_obfuscation": False}})
     check(None, plain)
     check("openai", unpadded, "gpt-4.1")
@@ -95,10 +97,10 @@ def test_without_a_word_of_the_user_the_server_decides() -> None:
     check("openrouter", cached, "anthropic/claude-sonnet-5")
     check("xai", InForce(encrypted=True, sources=False), "grok-4")
     check("deepseek", text)
-    check("vllm", text)
-    check("llama.cpp", text)
-    check("lmstudio", text)
-    check("ollama", InForce(sources=False))
+    check("vllm", loose)
+    check("llama.cpp", loose)
+    check("lmstudio", loose)
+    check("ollama", InForce(strict=False, sources=False))
     check("litellm", plain)
 
 

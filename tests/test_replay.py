@@ -43,6 +43,7 @@ async def loaded(player: Player, label: Label) -> list[Line]:
         )
         agent.can = player.laws.can
         take(agent, Request("load", "session/load", params))
+        await anyio.wait_all_tasks_blocked()
         agent.close()
     said = [json.loads(line["line"]) for line in player.heard]
     (answer,) = [number for number, message in enumerate(said) if message.get("id") == "load"]

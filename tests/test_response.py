@@ -27,7 +27,7 @@ from bridge.core.response import EARLY, Response
 from bridge.core.wire import JsonObject, load_object
 from bridge.errors import Fault
 from bridge.responses import faults
-from bridge.responses.events import IGNORED, Event, Failure, parse
+from bridge.responses.events import IGNORED, Event, Failure, Served, parse
 from bridge.responses.sse import Frames
 from bridge.responses.transport import frames_in
 from tests.fake_responses import (
@@ -607,8 +607,36 @@ def test_usage_is_read_as_far_as_it_is_there() -> None:
     check({"input_tokens": "9", "input_tokens_details": []}, Usage())
     check({"cost": 0.25}, Usage(cost=0.25))
     check({"cost": 0}, Usage(cost=0.0))
-    for odd in (-1, float("inf"), True, "1", None):
+    for odd in (-1, float("inf"), float("nan"), True, "1", None, 10**400, 1e300, [0.1]):
         check({"cost": odd}, Usage())
+    for odd in (-1, float("inf"), float("nan"), True, "1", None, 10**400, 1e300, [1]):
+        check({"input_tokens": odd, "input_tokens_details": {"cached_tokens": odd}}, Usage())
+
+
+def test_what_a_failed_response_took_is_known() -> None:
+    def check(failed: Raw, expected: Usage | None) -> None:
+        effects = Response().feed(parse({"type": "response.failed", **failed}))
+        assert [getattr(one, "usage", 7) for one in effects] == [expected]
+
+    check({}, None)
+    check({"response": None}, None)
+    check({"response": {"usage": None}}, None)
+    check({"response": {"usage": {"input_tokens": 9, "cost": 0.5}}}, Usage(9, cost=0.5))
+
+
+def test_who_served_a_response_is_known_from_its_head_or_from_itself() -> None:
+    def check(head: str | None, response: Raw, expected: str) -> None:
+        served = [] if head is None else [Served(head)]
+        machine = Response()
+        given = [*served, parse(ended(**response))]
+        effects = [one for event in given for one in machine.feed(event)]
+        assert [one.upstream for one in effects if isinstance(one, Finished)] == [expected]
+
+    check(None, {}, "")
+    check("West US", {}, "West US")
+    check(None, {"provider": "Nebius"}, "Nebius")
+    check("West US", {"provider": "Nebius"}, "Nebius")
+    check("West US", {"provider": 7}, "West US")
 
 
 # -- what goes back

@@ -19,7 +19,7 @@ from typing import Literal
 import pytest
 
 from tools.base import Ended
-from tools.sandbox import Fence, Layers, read_probe, start, survey
+from tools.sandbox import Fence, Layers, layers_of, start, survey
 
 # ruff: noqa: E501 (one attempt a line)
 
@@ -138,10 +138,8 @@ class Ground:
         )
 
     def layers(self) -> Layers:
-        folder = self.folder / "probe"
-        folder.mkdir()
-        self.own(folder)
-        return read_probe(ended(self.command(*self.helper, "probe", str(folder))))
+        told = ended(self.command(*self.helper, "probe"))
+        return layers_of(told.stdout, told.stderr)
 
     def command(self, *arguments: str, passed: tuple[int, ...] = ()) -> "subprocess.Popen[bytes]":
         """Start a program as the user."""
@@ -330,20 +328,16 @@ refused = [(444, c._ENOSYS), (c._NUMBERS[os.uname().machine][1][c._NAMES.index("
 rows = [row for number, answer in refused for row in ((0x15, 0, 1, number), (6, 0, 0, answer))]
 c._prctl(38, 1)
 c._install([(0x20, 0, 0, 0), *rows, (6, 0, 0, 0x7FFF0000)])
-os.execv(sys.executable, [sys.executable, "-I", "-S", f"{sys.argv[1]}/confine.py", "probe", sys.argv[2]])
+os.execv(sys.executable, [sys.executable, "-I", "-S", f"{sys.argv[1]}/confine.py", "probe"])
 """
 """The probe on a kernel that knows no Landlock and allows no namespaces, like many containers."""
 
 
 def test_a_host_without_sandbox_is_found_out() -> None:
     with ground(USERS[-1]) as here:
-        folder = here.folder / "empty"
-        folder.mkdir()
-        here.own(folder)
         python = here.helper[:3]
-        layers = read_probe(
-            ended(here.command(*python, "-c", REFUSING, str(here.folder), str(folder)))
-        )
+        told = ended(here.command(*python, "-c", REFUSING, str(here.folder)))
+        layers = layers_of(told.stdout, told.stderr)
     assert layers.probed
     assert "N" not in layers.working
     assert "L" not in layers.working

@@ -1,4 +1,4 @@
-"""The official Python SDK drives a whole turn with a permission request, and loads it again."""
+"""The official Python SDK drives a whole turn, then lists the session, loads it and goes on."""
 
 import sys
 from pathlib import Path
@@ -50,11 +50,19 @@ async def test_a_turn_with_a_permission_request(tmp_path: Path) -> None:
         later = Editor()  # pyright: ignore[reportAbstractUsage] (as above)
         async with acp.spawn_agent_process(later, *agent, env=home) as (line, _):
             await line.initialize(protocol_version=acp.PROTOCOL_VERSION)
+            (listed,) = (await line.list_sessions(cwd=work)).sessions
+            assert (listed.session_id, listed.title) == (session, "Run it")
             await line.load_session(cwd=work, session_id=session, mcp_servers=[])
-        assert [kind for kind in later.shown if kind.startswith(("user", "agent", "tool"))] == [
+            shown, later.shown = later.shown, []
+            answer = await line.prompt(session_id=session, prompt=prompt)
+            assert answer.stop_reason == "end_turn"
+        assert [kind for kind in shown if kind.startswith(("user", "agent", "tool"))] == [
             "user_message_chunk",
             "tool_call",
             "tool_call_update",
             "agent_message_chunk",
+        ]
+        assert [kind for kind in later.shown if kind.startswith(("user", "agent", "tool"))] == [
+            "agent_message_chunk"
         ]
         assert later.asked == []

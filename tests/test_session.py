@@ -172,4 +172,4 @@ def test_what_was_spent_and_allowed_is_known_after_a_load(tmp_path: Path) -> Non
     allowed = Extended(100, 1.0)
     compacted = [Compacted(1, "So far.", 50, euro), Compacted(2, "So far.")]
     list(loaded.restored([*spent, allowed, *compacted]))
-    assert (loaded.tokens, loaded.spent, loaded.extended) == (150, 1.5, allowed)
+    assert (loaded.meter.tokens, loaded.meter.spent, loaded.extended) == (150, 1.5, allowed)

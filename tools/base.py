@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from tools.argv import Line
 from tools.frozen import frozen
+from tools.schemas import SCHEMAS
 from tools.seen import Seen, Stamp
 
 Kind = Literal["read", "edit", "execute", "search", "fetch", "other"]
@@ -473,7 +474,8 @@ class Tool(Generic[A]):
 
     def parameters(self) -> dict[str, Any]:
         """The JSON schema of the arguments, as pydantic writes it."""
-        return self.arguments.model_json_schema()
+        place = f"{self.arguments.__module__}.{self.arguments.__qualname__}"
+        return SCHEMAS.get(place) or self.arguments.model_json_schema()
 
     def bind(self, arguments: Mapping[str, object], cwd: str) -> Bound | Result:
         """The call with these arguments, or a Result that says what is wrong with them."""

@@ -488,11 +488,20 @@ def _install(rows: _Rows) -> None:
 # -- what works here ------------------------------------------------------------------------------
 
 
-def probe(folder: str) -> None:
-    """Print for each layer, after trying to break out of it: its letter, then why it fails.
+def probe() -> None:
+    """Print for each layer, after trying to break out of it: its letter, then why it fails."""
+    import shutil  # noqa: PLC0415 (no command needs it)
+    import tempfile  # noqa: PLC0415 (no command needs it)
 
-    folder is an empty one; its subfolders are where files may be changed and where not.
-    """
+    folder = tempfile.mkdtemp(prefix="responses-acp-probe-")
+    try:
+        _try_all(folder)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _try_all(folder: str) -> None:
+    """The subfolders are where files may be changed and where not."""
     inside, outside = f"{folder}/inside", f"{folder}/outside"
     for path in (inside, outside):
         os.mkdir(path)
@@ -572,6 +581,6 @@ def _write(path: str, text: str) -> None:
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["probe"]:
-        probe(sys.argv[2])
+        probe()
     else:
         main(sys.argv[1:])

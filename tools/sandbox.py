@@ -11,20 +11,14 @@ Rule 3: no environment variable and nothing the model says makes a fence wider.
 import os
 import re
 import sys
-import tempfile
 from collections.abc import Sequence
 from dataclasses import field
-from pathlib import Path
 
 from tools.base import Ended, Hold, Reach
 from tools.frozen import frozen
 from tools.paths import is_inside
-from tools.process import Launch, follow
+from tools.probe import HELPER
 from tools.protected import Guard, Place, Watched, guard
-
-_HELPER = str(Path(__file__).with_name("confine.py"))
-_PATIENCE = 10.0
-"""Seconds for the probe, which takes some hundredths of one."""
 
 _HIDDEN = ("/run", "/var/run")
 """Where programs listen: containers, desktops, agents for keys."""
@@ -136,7 +130,7 @@ def start(layers: Layers, fence: Fence, found: Survey, cwd: str, status: int) ->
 
     status: the descriptor on which the helper says "ready", or why the program does not run.
     """
-    helper = (sys.executable, "-I", "-S", _HELPER, f"status={status}", f"cwd={cwd}")
+    helper = (sys.executable, "-I", "-S", HELPER, f"status={status}", f"cwd={cwd}")
     if fence.reach == "danger-full-access" or layers.hold.strength == "none":
         return (*helper, f"shed={','.join(map(str, _REVEALING))}", "--")
     places = _ordered(found.places, fence.scratch)
@@ -164,25 +158,12 @@ def _ordered(places: Sequence[Place], scratch: str) -> list[Place]:
     return [(kept[path], path) if path in kept else ("tmp", scratch) for path in ordered]
 
 
-async def probe() -> Layers:
-    """Find out what holds here: each layer is put in force and then tried to break."""
-    if sys.platform != "linux":
-        return Layers(failures=(f"there is none for {sys.platform}",))
-    with tempfile.TemporaryDirectory(prefix="responses-acp-probe-") as folder:
-        argv = (sys.executable, "-I", "-S", _HELPER, "probe", folder)
-        try:
-            ended = await follow(Launch(argv, {}, "/"), timeout=_PATIENCE, output=lambda _: None)
-        except OSError as error:
-            return Layers(failures=(f"{sys.executable}: {error.strerror}",))
-    return read_probe(ended)
-
-
-def read_probe(ended: Ended) -> Layers:
-    """What the helper's answer says."""
-    lines = (line.partition(" ") for line in ended.stdout.splitlines())
+def layers_of(said: str, complaint: str) -> Layers:
+    """What the answer of a probe means: each layer was put in force and then tried to break."""
+    lines = (line.partition(" ") for line in said.splitlines())
     answers = {name: answer for name, _, answer in lines}
-    if ended.code != 0 or answers.keys() < {"version", "N", "L", "S"}:
-        return Layers(failures=(ended.stderr.strip() or "the helper did not run",))
+    if complaint or answers.keys() < {"version", "N", "L", "S"}:
+        return Layers(failures=(complaint or "the helper did not run",))
     return Layers(
         "".join(layer for layer in "NLS" if not answers[layer]),
         int(answers["version"]),

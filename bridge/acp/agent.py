@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from anyio import CancelScope
 from anyio.abc import TaskGroup
 
 from bridge.acp.connection import Connection
@@ -36,6 +37,8 @@ class Pending:
     """A result that comes later, from a task of its own."""
 
     run: Callable[[], Awaitable[Answered]]
+    scope: CancelScope | None = None
+    """Ends it when the editor gives the request up; None: it is finished all the same."""
 
 
 @dataclass(eq=False, slots=True)
@@ -60,7 +63,8 @@ class Agent:
     """Settings for everybody on this machine, which can only narrow those of the user."""
     can: Capabilities = field(default_factory=Capabilities)
     sessions: dict[str, Session] = field(default_factory=dict[str, Session])
-    prompts: dict[RequestId, Prompt] = field(default_factory=dict[RequestId, Prompt])
+    scopes: dict[RequestId, CancelScope] = field(default_factory=dict[RequestId, CancelScope])
+    """What ends each request that the editor may give up."""
     printed_keys: set[str] = field(default_factory=set[str])
     """What programs printed that the configuration names for it."""
 
@@ -74,6 +78,18 @@ class Agent:
         if found is None:
             raise not_open(session)
         return found
+
+    async def loaded(self, session: Session) -> None:
+        """Wait until all of a session is read; EditorError where that came to nothing."""
+        if session.loading is not None:
+            await session.loading.ended.wait()
+            if session.is_closed:
+                raise not_open(session.id)
+
+    @property
+    def is_busy(self) -> bool:
+        """Some prompt is being answered."""
+        return any(session.prompts for session in self.sessions.values())
 
     def editor(self, session: Session) -> SessionEditor:
         """The editor, for one session."""

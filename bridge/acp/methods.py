@@ -6,9 +6,10 @@ model, a tool or the editor goes on as a task of its own and answers later.
 Rule 3: a request is answered once, whatever happens in its handler.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
+from anyio import CancelScope
 from pydantic import BaseModel
 
 from bridge import log, options
@@ -21,6 +22,7 @@ from bridge.core.wire import JsonObject
 from bridge.errors import (
     INVALID_PARAMS,
     METHOD_NOT_FOUND,
+    REQUEST_CANCELLED,
     BridgeError,
     EditorError,
     LoginRequired,
@@ -53,8 +55,10 @@ def _serve(agent: Agent, request: RequestId, method: str, params: JsonObject) ->
         match answered:
             case Answered():
                 _answered(agent, request, answered)
-            case Pending(run=run):
-                agent.tasks.start_soon(_answer_later, agent, request, method, run)
+            case Pending(scope=scope):
+                if scope is not None:
+                    agent.scopes[request] = scope
+                agent.tasks.start_soon(_answer_later, agent, request, method, answered)
             case None:
                 pass
 
@@ -65,15 +69,18 @@ def _answered(agent: Agent, request: RequestId, answered: Answered) -> None:
         answered.after()
 
 
-async def _answer_later(
-    agent: Agent, request: RequestId, method: str, run: Callable[[], Awaitable[Answered]]
-) -> None:
+async def _answer_later(agent: Agent, request: RequestId, method: str, pending: Pending) -> None:
     try:
-        _answered(agent, request, await run())
+        with pending.scope or CancelScope():
+            _answered(agent, request, await pending.run())
+            return
+        agent.connection.refuse(request, EditorError(REQUEST_CANCELLED, "the request was given up"))
     except BridgeError as error:
         agent.connection.refuse(request, error)
     except Exception as error:  # noqa: BLE001 (the seam: a fault of ours ends one request)
         _internal(agent, request, error, method)
+    finally:
+        agent.scopes.pop(request, None)
 
 
 def _handle(
@@ -141,22 +148,41 @@ def _check_credentials(agent: Agent) -> None:
 # -- options -------------------------------------------------------------------------------------
 
 
-def _set_mode(agent: Agent, params: schema.SetModeParams) -> Answered:
-    session = agent.session(params.session_id)
-    options.set_mode(session, params.mode_id)
-    editor = agent.editor(session)
-    editor.update(updates.mode(session.mode))
-    editor.update(updates.options(options.all_options(session)))
-    return Answered({})
+def _set_mode(agent: Agent, params: schema.SetModeParams) -> Answered | Pending:
+    def act(session: Session) -> Answered:
+        options.set_mode(session, params.mode_id)
+        editor = agent.editor(session)
+        editor.update(updates.mode(session.mode))
+        editor.update(updates.options(options.all_options(session)))
+        return Answered({})
+
+    return _when_loaded(agent, params.session_id, act)
 
 
-def _set_option(agent: Agent, params: schema.SetConfigOptionParams) -> Answered:
-    session = agent.session(params.session_id)
-    mode = session.mode
-    options.set_option(session, params.config_id, params.value)
-    if session.mode != mode:
-        agent.editor(session).update(updates.mode(session.mode))
-    return Answered({"configOptions": options.all_options(session)})
+def _set_option(agent: Agent, params: schema.SetConfigOptionParams) -> Answered | Pending:
+    def act(session: Session) -> Answered:
+        mode = session.mode
+        options.set_option(session, params.config_id, params.value)
+        if session.mode != mode:
+            agent.editor(session).update(updates.mode(session.mode))
+        return Answered({"configOptions": options.all_options(session)})
+
+    return _when_loaded(agent, params.session_id, act)
+
+
+def _when_loaded(
+    agent: Agent, session_id: str, act: Callable[[Session], Answered]
+) -> Answered | Pending:
+    """Do this with a session: now, or as soon as all of it is read."""
+    session = agent.session(session_id)
+    if session.loading is None:
+        return act(session)
+
+    async def run() -> Answered:
+        await agent.loaded(session)
+        return act(session)
+
+    return Pending(run)
 
 
 # -- prompts -------------------------------------------------------------------------------------
@@ -164,11 +190,10 @@ def _set_option(agent: Agent, params: schema.SetConfigOptionParams) -> Answered:
 
 def _prompt(agent: Agent, request: RequestId, params: schema.PromptParams) -> None:
     session = agent.session(params.session_id)
-    blocks = _checked(params.prompt, images=session.model.images)
+    prompt = Prompt(_checked(params.prompt))
     agent.hide_secrets(session)
-    prompt = Prompt(blocks)
     session.prompts.append(prompt)
-    agent.prompts[request] = prompt
+    agent.scopes[request] = prompt.scope
     agent.tasks.start_soon(_answer, agent, request, session, prompt)
 
 
@@ -178,7 +203,9 @@ async def _answer(agent: Agent, request: RequestId, session: Session, prompt: Pr
     failure: BridgeError | None = None
     try:
         with prompt.scope:
+            await agent.loaded(session)
             async with session.turn:
+                _check_images(session, prompt)
                 stop = await agent.answer(session, agent.editor(session), prompt)
     except BridgeError as error:
         failure = error
@@ -189,7 +216,7 @@ async def _answer(agent: Agent, request: RequestId, session: Session, prompt: Pr
         )
     finally:
         session.prompts.remove(prompt)
-        agent.prompts.pop(request, None)
+        agent.scopes.pop(request, None)
     if failure is None:
         agent.connection.result(request, {"stopReason": stop})
     else:
@@ -197,17 +224,25 @@ async def _answer(agent: Agent, request: RequestId, session: Session, prompt: Pr
     prompt.answered.set()
 
 
-def _checked(blocks: list[schema.ContentBlock], *, images: bool) -> tuple[Item, ...]:
-    """The blocks as they came, if every one may be sent to this model."""
+def _checked(blocks: list[schema.ContentBlock]) -> tuple[Item, ...]:
+    """The blocks as they came, if they are a prompt."""
     for block in blocks:
-        kind = block.type
-        if kind not in _BLOCKS or (kind == "image" and not images):
-            why = "the model in use takes no images" if kind == "image" else "not supported"
-            raise EditorError(INVALID_PARAMS, f'prompt: content of type "{kind}": {why}')
+        if block.type not in _BLOCKS:
+            raise EditorError(
+                INVALID_PARAMS, f'prompt: content of type "{block.type}": not supported'
+            )
     sent = tuple(block.as_sent() for block in blocks)
     if not any(kind.type != "text" or str(kind.as_sent().get("text")).strip() for kind in blocks):
         raise EditorError(INVALID_PARAMS, "empty prompt")
     return sent
+
+
+def _check_images(session: Session, prompt: Prompt) -> None:
+    """Refuse a prompt with images where the model takes none."""
+    if not session.model.images and any(block.get("type") == "image" for block in prompt.blocks):
+        raise EditorError(
+            INVALID_PARAMS, 'prompt: content of type "image": the model in use takes no images'
+        )
 
 
 _BLOCKS = frozenset({"text", "resource_link", "image", "resource"})
@@ -220,9 +255,9 @@ def _cancel(agent: Agent, params: schema.CancelParams) -> None:
 
 
 def _cancel_request(agent: Agent, params: schema.CancelRequestParams) -> None:
-    prompt = agent.prompts.get(params.request_id)
-    if prompt is not None:
-        prompt.scope.cancel()
+    scope = agent.scopes.get(params.request_id)
+    if scope is not None:
+        scope.cancel()
 
 
 # -- the tables ----------------------------------------------------------------------------------

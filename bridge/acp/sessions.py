@@ -7,19 +7,23 @@ Rule 3: a session ends after its prompts: they are answered first.
 
 import os
 import uuid
-from collections import deque
 from collections.abc import Callable, Iterator
+
+from anyio.lowlevel import checkpoint
 
 from bridge import commands, log, options
 from bridge.acp import schema
 from bridge.acp.agent import Agent, Answered, Pending, not_open
 from bridge.acp.editor import SessionEditor
 from bridge.core import updates
-from bridge.core.records import Opened, Record, Responded
+from bridge.core.records import Opened, Record
 from bridge.errors import INVALID_PARAMS, EditorError
 from bridge.narrowing import Narrowed
-from bridge.session import Session, now
+from bridge.session import Loading, Session, now
 from bridge.store import Summary
+
+_STEPS_AT_ONCE = 32
+"""Updates of a load between two looks at what else there is to do."""
 
 
 def new(agent: Agent, params: schema.NewSessionParams) -> Answered:
@@ -42,38 +46,36 @@ def new(agent: Agent, params: schema.NewSessionParams) -> Answered:
     return Answered({"sessionId": session.id, **_state(session)}, lambda: _greet(agent, session))
 
 
-def load(agent: Agent, params: schema.LoadSessionParams) -> Answered:
+def load(agent: Agent, params: schema.LoadSessionParams) -> Pending:
     """Open a stored session and show all of it."""
-    used: list[int] = []
+    session, records = _open_again(agent, params)
+    editor = agent.editor(session)
 
-    def show(session: Session, records: Iterator[Record]) -> None:
-        editor = agent.editor(session)
-        counted = _counted(records, used)
-        terminal = agent.can.terminal_output
+    def show() -> Iterator[None]:
         for update in updates.replay(
-            counted, cwd=session.cwd, terminal=terminal, compactions=agent.can.compaction
+            records,
+            cwd=session.cwd,
+            terminal=agent.can.terminal_output,
+            compactions=agent.can.compaction,
         ):
             editor.update(update)
+            yield
         editor.update(updates.commands(commands.menu()))
 
-    session = _open_again(agent, params, show)
-
     def after() -> None:
-        if used and session.model.context_window is not None:
-            editor = agent.editor(session)
-            editor.update(updates.usage(used[-1], session.model.context_window, session.cost))
-        _tell_remarks(session, agent.editor(session))
-        agent.tasks.start_soon(_attend, agent, session)
-        agent.discover(session.config)
+        if session.usage is not None:
+            editor.update(session.usage)
+        _tell_remarks(session, editor)
+        _attend_soon(agent, session)
 
-    return Answered(_state(session), after)
+    return _restoring(agent, session, show(), after)
 
 
-def resume(agent: Agent, params: schema.ResumeSessionParams) -> Answered:
+def resume(agent: Agent, params: schema.ResumeSessionParams) -> Pending:
     """Open a stored session without showing anything of it."""
     # ACP, Session Setup, Resuming a Session: the conversation must not be replayed.
-    session = _open_again(agent, params, lambda _, records: deque(records, 0))
-    return Answered(_state(session), lambda: _greet(agent, session))
+    session, records = _open_again(agent, params)
+    return _restoring(agent, session, records, lambda: _greet(agent, session))
 
 
 def listed(agent: Agent, params: schema.ListSessionsParams) -> Answered:
@@ -111,11 +113,9 @@ def delete(agent: Agent, params: schema.SessionParams) -> Pending:
 
 
 def _open_again(
-    agent: Agent,
-    params: schema.LoadSessionParams | schema.ResumeSessionParams,
-    take: Callable[[Session, Iterator[Record]], object],
-) -> Session:
-    """A stored session, restored; take gets each record once it is applied."""
+    agent: Agent, params: schema.LoadSessionParams | schema.ResumeSessionParams
+) -> tuple[Session, Iterator[Record]]:
+    """A stored session, and its records, each of which is applied as it is taken."""
     if params.session_id in agent.sessions:
         raise EditorError(
             INVALID_PARAMS, "the session is loaded already", {"sessionId": params.session_id}
@@ -132,12 +132,37 @@ def _open_again(
     session = Session(narrowed.config, stored.opened, stored.journal, directories)
     try:
         _begin(agent, session, params.mcp_servers, narrowed)
-        take(session, session.restored(stored.records()))
     except BaseException:
-        del agent.sessions[session.id]
+        agent.sessions.pop(session.id, None)
         session.close()
         raise
-    return session
+    return session, session.restored(stored.records())
+
+
+def _restoring(
+    agent: Agent, session: Session, steps: Iterator[object], after: Callable[[], None]
+) -> Pending:
+    """Restores a session step by step: a slow editor is waited for, and others are heard."""
+    session.loading = loading = Loading()
+    editor = agent.editor(session)
+
+    async def run() -> Answered:
+        try:
+            for number, _ in enumerate(steps, 1):
+                await editor.room()
+                if number % _STEPS_AT_ONCE == 0:
+                    await checkpoint()
+        except BaseException:
+            agent.sessions.pop(session.id, None)
+            session.cancel()
+            session.close()
+            raise
+        finally:
+            session.loading = None
+            loading.ended.set()
+        return Answered(_state(session), after)
+
+    return Pending(run, loading.scope)
 
 
 def _begin(
@@ -152,10 +177,15 @@ def _begin(
 
 def _greet(agent: Agent, session: Session) -> None:
     """What a session without history shows, once its id is known to the editor."""
-    if session.id in agent.sessions:
+    if not session.is_closed:
         editor = agent.editor(session)
         editor.update(updates.commands(commands.menu()))
         _tell_remarks(session, editor)
+    _attend_soon(agent, session)
+
+
+def _attend_soon(agent: Agent, session: Session) -> None:
+    if session.id in agent.sessions:
         agent.tasks.start_soon(_attend, agent, session)
     agent.discover(session.config)
 
@@ -169,7 +199,7 @@ async def _attend(agent: Agent, session: Session) -> None:
     """Keep what a session needs beside its prompts, until it is closed."""
     try:
         # While an answer streams, nothing heavy is loaded beside it.
-        await agent.attend(session, agent.editor(session), not agent.prompts)
+        await agent.attend(session, agent.editor(session), not agent.is_busy)
     except Exception as error:  # noqa: BLE001 (the seam: a fault of ours ends what it is in)
         log.fault(error, "session/new")
 
@@ -204,11 +234,3 @@ def _entry(summary: Summary) -> dict[str, object]:
     if label.directories:
         entry["additionalDirectories"] = list(label.directories)
     return entry
-
-
-def _counted(records: Iterator[Record], used: list[int]) -> Iterator[Record]:
-    """The same records; `used` becomes what the last answer said of the context."""
-    for record in records:
-        if isinstance(record, Responded) and record.used is not None:
-            used[:] = [record.used]
-        yield record

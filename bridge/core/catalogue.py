@@ -16,6 +16,8 @@ from tools.frozen import frozen
 _MOST = 500
 """Models of one list; more is no choice for a person."""
 _LONGEST_NAME = 200
+_MOST_WINDOW = 10**9
+"""Tokens; more is no number of theirs."""
 
 # Compiled on first use: most starts need no list.
 _OTHER_USES = (
@@ -123,4 +125,6 @@ def _object(value: Json) -> JsonObject:
 
 
 def _count(value: Json) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
+    if not isinstance(value, int) or isinstance(value, bool):
+        return None
+    return value if 0 < value <= _MOST_WINDOW else None

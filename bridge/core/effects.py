@@ -6,7 +6,7 @@ It must not know how any of it is found out, nor how it is shown.
 from collections.abc import Iterable
 from typing import Literal, TypeAlias
 
-from bridge.core.wire import JsonObject
+from bridge.core.wire import JsonObject, dump
 from bridge.errors import Fault
 from tools.frozen import frozen
 
@@ -21,6 +21,11 @@ class FunctionCall:
     arguments: str
     """As received: JSON text, or the raw input of a custom call."""
     custom: bool = False
+
+    @property
+    def raw_input(self) -> str:
+        """The text of an object with all that was given: a custom call has one input, not JSON."""
+        return dump({"input": self.arguments}).decode() if self.custom else self.arguments
 
 
 @frozen
@@ -86,6 +91,8 @@ class Finished:
     """What is to run now, each call id once."""
     usage: Usage | None = None
     reason: str = ""
+    upstream: str = ""
+    """Who served it, where the server says so."""
 
 
 @frozen
@@ -93,6 +100,8 @@ class Failed:
     """The response failed or broke off."""
 
     fault: Fault
+    usage: Usage | None = None
+    """What it took all the same, where the server says so."""
 
 
 Effect: TypeAlias = Say | Think | Restart | Call | HostedCall | Finished | Failed

@@ -18,6 +18,7 @@ from bridge.core.content import message, without_images
 from bridge.core.records import (
     Compacted,
     Forgotten,
+    GoalChanged,
     Item,
     Learned,
     LeftOut,
@@ -55,6 +56,9 @@ _PORTABLE: dict[str, tuple[str, ...]] = {
     "custom_tool_call": ("type", "call_id", "name", "input"),
 }
 
+_ASKED = frozenset({"prompt", "goal"})
+"""Origins of what the user wants."""
+
 
 @frozen
 class Dialect:
@@ -71,7 +75,7 @@ class Dialect:
 class _Entry:
     prompt: int
     item: Item
-    origin: Literal["prompt", "note", "knowledge", "summary", "model", "output"]
+    origin: Literal["prompt", "goal", "note", "knowledge", "summary", "model", "output", "past"]
     maker: str = ""
     """Whose item it is; nobody's where no server can read it any more."""
 
@@ -82,7 +86,11 @@ class History:
     def __init__(self) -> None:
         self._entries: list[_Entry] = []
         self._prompt = 0
-        self._counted = self._estimated = 0
+        self._overhead: int | None = None
+        """Tokens of a request beside the conversation; None before the server has counted."""
+        self._counted = self._estimated = self._sized = 0
+        """Tokens: as the server counted them, and as we estimate those of what came later; and
+        how many entries are in these figures."""
         self._answered = 0
         """How many entries the last request had that was answered."""
         self.maker: str | None = None
@@ -90,7 +98,9 @@ class History:
 
     @property
     def tokens(self) -> int:
-        """About how many tokens the conversation takes."""
+        """About how many tokens a request with the conversation takes."""
+        self._estimated += _estimate(self._entries[self._sized :])
+        self._sized = len(self._entries)
         return self._counted + self._estimated
 
     @property
@@ -107,8 +117,11 @@ class History:
                 self._prompt = number
                 said: Item = {"type": "message", "role": "user", "content": list(content)}
                 self._append(said, "prompt")
-            case Noted(text=text, parts=parts, asked=asked):
-                self._append(message(text, *parts), "prompt" if asked else "note")
+            case Noted(text=text, parts=parts, asked=asked, goal=goal):
+                origin = "goal" if goal else "prompt" if asked else "note"
+                self._append(message(text, *parts), origin)
+            case GoalChanged():
+                self._entries = _resting(self._entries, record)
             case Learned(text=text):
                 self._append(message(text), "knowledge")
             case Responded(items=items):
@@ -117,19 +130,8 @@ class History:
             case Returned(call_id=call_id, custom=custom, text=text):
                 kind = _CALLS["custom_tool_call" if custom else "function_call"]
                 self._append({"type": kind, "call_id": call_id, "output": text}, "output")
-            case Forgotten(prompt=number):
-                self._replace(
-                    entry
-                    for entry in self._entries
-                    if entry.prompt < number or entry.origin == "knowledge"
-                )
-            case Compacted(summary=summary):
-                self._replace(_compacted(self._entries, summary))
-                self._answered = 0  # what is kept moved to the front
-            case LeftOut(first=first):
-                self._replace(_left_out(self._entries, first))
-            case Unreadable():
-                self._replace(replace(entry, maker="") for entry in self._entries)
+            case Forgotten() | Compacted() | LeftOut() | Unreadable():
+                self._shorten(record)
             case _:
                 pass
 
@@ -152,25 +154,51 @@ class History:
         for item in record.items:
             self._append(item, "model", record.maker)
         if record.used is not None:
-            self._counted, self._estimated = record.used, 0
+            if self._overhead is None:
+                self._overhead = max(0, record.used - _estimate(self._entries))
+            self._counted, self._estimated, self._sized = record.used, 0, len(self._entries)
+
+    def _shorten(self, record: Forgotten | Compacted | LeftOut | Unreadable) -> None:
+        entries = self._entries
+        match record:
+            case Forgotten(prompt=number):
+                self._replace(
+                    one for one in entries if one.prompt < number or one.origin == "knowledge"
+                )
+            case Compacted(summary=summary):
+                self._replace(_compacted(entries, summary))
+                self._answered = 0  # what is kept moved to the front
+            case LeftOut(first=first):
+                self._replace(_left_out(entries, first))
+            case Unreadable():
+                self._replace(replace(one, maker="") for one in entries)
 
     def _append(self, item: Item, origin: Any, maker: str = "") -> None:
         self._entries.append(_Entry(self._prompt, item, origin, maker))
-        self._estimated += window.tokens(item)
 
     def _replace(self, entries: Iterable[_Entry]) -> None:
         self._entries = list(entries)
         self._answered = min(self._answered, len(self._entries))
-        self._counted = 0
-        self._estimated = sum(window.tokens(entry.item) for entry in self._entries)
+        self._counted, self._estimated, self._sized = self._overhead or 0, 0, 0
+
+
+def _estimate(entries: Iterable[_Entry]) -> int:
+    return sum(window.tokens(entry.item) for entry in entries)
+
+
+def _resting(entries: list[_Entry], goal: GoalChanged) -> list[_Entry]:
+    """The same; where the goal is not worked on any more, its task is a thing of the past."""
+    if goal.objective is not None and goal.status == "active":
+        return entries
+    return [replace(one, origin="past") if one.origin == "goal" else one for one in entries]
 
 
 def _compacted(entries: Sequence[_Entry], summary: str) -> list[_Entry]:
     """Knowledge, the last prompt with its notes, and the summary where it belongs in time."""
     known = [entry for entry in entries if entry.origin == "knowledge"]
-    prompts = [index for index, entry in enumerate(entries) if entry.origin == "prompt"]
+    prompts = [index for index, entry in enumerate(entries) if entry.origin in _ASKED]
     since = entries[prompts[-1] if prompts else 0 :]
-    user = [entry for entry in since if entry.origin in ("prompt", "note")]
+    user = [entry for entry in since if entry.origin in _ASKED | {"note"}]
     # Of notes that say the same, the last one stands where it counts.
     user = list({str(entry.item): entry for entry in reversed(user)}.values())[::-1]
     told = _Entry(0, message(_SUMMARY.format(summary)), "summary")

@@ -43,9 +43,27 @@ def cost_of(usage: Usage, price: Price | None) -> Cost | None:
 
 def total(costs: Iterable[Cost | None]) -> Cost | None:
     """All of it in the currency of the last one; None where there is none."""
-    known = [cost for cost in costs if cost is not None]
-    if not known:
-        return None
-    currency = known[-1].currency
-    amounts = (cost.amount for cost in known if cost.currency == currency)
-    return Cost(round(sum(amounts), _DIGITS), currency)
+    sums = by_currency(costs)
+    return sums[-1] if sums else None
+
+
+def by_currency(costs: Iterable[Cost | None]) -> list[Cost]:
+    """All of it in each currency, the one that came last at the end."""
+    sums: dict[str, float] = {}
+    for cost in costs:
+        if cost is not None:
+            sums[cost.currency] = sums.pop(cost.currency, 0.0) + cost.amount
+    return [Cost(round(amount, _DIGITS), currency) for currency, amount in sums.items()]
+
+
+def told(costs: Iterable[Cost | None]) -> str:
+    """All of it in words: two digits after the point, and more for what is less than that."""
+    return " and ".join(
+        f"{_decimal(cost.amount)} {cost.currency}" for cost in reversed(by_currency(costs))
+    )
+
+
+def _decimal(amount: float) -> str:
+    """No amount but 0 is told as 0."""
+    text = f"{amount:.2f}"
+    return text if amount == 0 or float(text) else f"{amount:.{_DIGITS}f}".rstrip("0")

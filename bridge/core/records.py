@@ -7,10 +7,10 @@ so that an older program reads a newer log as far as it can.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from functools import cache
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, cast
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -61,6 +61,8 @@ class Noted:
     """Pictures that came with it."""
     asked: bool = False
     """It stands for what the user wants: the message of a slash command, the task of a goal."""
+    goal: bool = False
+    """It is the task of a goal, and holds no longer than that is worked on."""
 
 
 @frozen
@@ -112,6 +114,27 @@ class Cost:
 
 
 @frozen
+class Metered:
+    """What one answer took, all attempts at it together, and how its request went on from the last.
+
+    Tokens as the server counted them.
+    """
+
+    input: int = 0
+    output: int = 0
+    cached: int = 0
+    """Of the input, what the provider had in its cache."""
+    upstream: str = ""
+    """Who served it, where the server says so."""
+    before: int = 0
+    """Bytes of the request before it; 0 where there is none to compare with."""
+    kept: int = 0
+    """Those that its own request begins with."""
+    broke: str = ""
+    """The part in which the two differ first; none where the one before is a prefix of its own."""
+
+
+@frozen
 class Responded:
     """One answer of the model's: what was seen of it, and what goes back in later requests."""
 
@@ -125,6 +148,7 @@ class Responded:
     """Tokens in the context after it, as the server counted."""
     cost: Cost | None = None
     """What it cost, where that is known."""
+    metered: Metered | None = None
 
 
 @frozen
@@ -187,6 +211,7 @@ class Compacted:
     used: int | None = None
     """Tokens that it took, as the server counted."""
     cost: Cost | None = None
+    metered: Metered | None = None
 
 
 @frozen
@@ -309,9 +334,36 @@ def decode(line: bytes) -> Record | None:
     try:
         values = load_object(line)
         kind = RECORDS.get(str(values.pop("type", "")))
-        return None if kind is None else _reader(kind).validate_python(values)
+        record = None if kind is None else _reader(kind).validate_python(values)
     except (ValueError, ValidationError):
         return None
+    return record if record is None or _is_sound(record) else None
+
+
+def _is_sound(record: Record) -> bool:
+    """Whether what the types leave open is what it is taken for elsewhere."""
+    match record:
+        case Prompted(content=parts) | Noted(parts=parts):
+            return _are_parts(parts)
+        case Responded(items=items):
+            return all(map(_is_models, items))
+        case Told(message=message):
+            return message[:1] == "n" and message[1:].isdecimal()
+        case _:
+            return True
+
+
+def _is_models(item: Item) -> bool:
+    kind, call_id = item.get("type", "message"), item.get("call_id")
+    named = isinstance(kind, str) and (call_id is None or isinstance(call_id, str))
+    return named and (item.get("role") != "user" or _are_parts(item.get("content")))
+
+
+def _are_parts(value: object) -> bool:
+    parts = cast("Sequence[object]", value) if isinstance(value, list | tuple) else (None,)
+    return all(
+        isinstance(part, dict) and isinstance(cast("Item", part).get("type"), str) for part in parts
+    )
 
 
 def format_of(line: bytes) -> int | None:

@@ -11,7 +11,6 @@ Rule 4: an item is known by its index, or else by its id; a call by its call id.
 Rule 5: calls may run only when the response has ended as completed.
 """
 
-import math
 from typing import Literal, TypeAlias
 
 from bridge.core.effects import (
@@ -53,8 +52,14 @@ from bridge.responses.events import (
     ItemDone,
     Key,
     PartDone,
+    Served,
 )
 from bridge.responses.faults import of_event, truncated
+from bridge.responses.upstream import upstream_in
+
+_MOST_TOKENS = 10**12
+_MOST_COST = 1e9
+"""More than this was not counted but made up, and would spoil every sum."""
 
 EARLY = 1024
 """Characters of streamed arguments after which an unfinished call is announced."""
@@ -91,6 +96,7 @@ class Response:
         self.stage: Stage = Stage() if shown is None else shown.stage.next_attempt()
         self._lanes = {Say: self.stage.messages, Think: self.stage.thoughts}
         self._restarted = False
+        self._upstream = ""
 
     def feed(self, event: Event) -> list[Effect]:
         """What this event means; [] for most of what is not text."""
@@ -113,7 +119,10 @@ class Response:
             case Ended():
                 return self._end(event)
             case Failure(body=body, fault=fault):
-                return self._fail(fault or of_event(body))
+                return self._fail(fault or of_event(body), _usage_of(body.get("response")))
+            case Served(upstream=upstream):
+                self._upstream = upstream
+                return []
             case Ignored():  # pragma: no branch (every kind of event has its case)
                 return []
 
@@ -316,9 +325,9 @@ class Response:
 
     # -- the end
 
-    def _fail(self, fault: Fault) -> list[Effect]:
+    def _fail(self, fault: Fault, usage: Usage | None = None) -> list[Effect]:
         self.over = True
-        return [Failed(fault)]
+        return [Failed(fault, usage)]
 
     def _end(self, ended: Ended) -> list[Effect]:
         effects: list[Effect] = []
@@ -336,8 +345,9 @@ class Response:
         told = [item for item in self._ordered() if item.announced]
         calls = [call for item in told if (call := item.call()) is not None]
         runnable = tuple(calls) if outcome == "completed" else ()
-        usage = _usage(ended.response.get("usage"))
-        return [*effects, Finished(outcome, items, runnable, usage, reason)]
+        usage = _usage_of(ended.response)
+        upstream = upstream_in(ended.response) or self._upstream
+        return [*effects, Finished(outcome, items, runnable, usage, reason, upstream)]
 
     def _outcome(self, ended: Ended) -> tuple[Outcome, str]:
         details = ended.response.get("incomplete_details")
@@ -367,7 +377,8 @@ def _call_id(given: JsonObject) -> str:
     return call_id_of(given) if kind_of(given) == "call" else ""
 
 
-def _usage(given: Json) -> Usage | None:
+def _usage_of(response: Json) -> Usage | None:
+    given = response.get("usage") if isinstance(response, dict) else None
     if not isinstance(given, dict):
         return None
     details_in, details_out = given.get("input_tokens_details"), given.get("output_tokens_details")
@@ -383,9 +394,11 @@ def _usage(given: Json) -> Usage | None:
 def _amount(given: Json) -> float | None:
     if not isinstance(given, int | float) or isinstance(given, bool):
         return None
-    return float(given) if math.isfinite(given) and given >= 0 else None
+    return float(given) if 0 <= given <= _MOST_COST else None
 
 
 def _count(given: Json, name: str) -> int:
     value = given.get(name) if isinstance(given, dict) else None
-    return max(0, int(value)) if isinstance(value, int | float) and math.isfinite(value) else 0
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        return 0
+    return int(value) if 0 <= value <= _MOST_TOKENS else 0

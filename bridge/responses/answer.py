@@ -20,11 +20,14 @@ import anyio
 from bridge.core.wire import load_object
 from bridge.errors import BadStream, Fault, ModelError, Unreachable, model_error
 from bridge.responses import faults
-from bridge.responses.events import IGNORED, Ended, Event, Failure, Ignored, parse
+from bridge.responses.events import IGNORED, Ended, Event, Failure, Ignored, Served, parse
 from bridge.responses.sse import BOM, Frames
+from bridge.responses.upstream import upstream_of
 
 _MOST_ERROR_BYTES = 64 * 1024
 _MOST_ANSWER_BYTES = 64 * 1024 * 1024
+_ERROR_SECONDS = 5.0
+"""How long we read what an error status has to say, all in all."""
 _REASON_SECONDS = 1.0
 """How long we read on after a failure without a reason, for the reason."""
 _NO_NAME = "message"
@@ -141,6 +144,8 @@ class Answer:
                 case Failure(fault=Fault() as fault):
                     raise model_error(fault)
                 case _:
+                    upstream = upstream_of(self._reply.headers, self._secrets)
+                    self._first[:0] = [Served(upstream)] if upstream else []
                     return
         raise model_error(self._nothing())
 
@@ -177,14 +182,17 @@ class Answer:
         return events
 
     def _decoded(self, data: bytes | None) -> list[Event]:
-        whole = self._frames.end() if data is None else self._frames.feed(data)
+        frames = self._frames
         self._over = self._over or data is None
         events: list[Event] = []
-        for name, text in self._reply.frames(whole) if whole else ():
+        # The bytes have no name here: a frame may be large, and there are enough copies of it.
+        for name, text in self._reply.frames(frames.end() if data is None else frames.feed(data)):
             if text.strip() == "[DONE]":
                 self._over = True
                 break
             events.append(_event(name, text))
+        if frames.waiting > _MOST_ANSWER_BYTES:
+            raise BadStream(faults.not_a_stream("a frame without an end"))
         return events
 
     async def _explained(self, failure: Failure, rest: list[Event]) -> Failure:
@@ -213,7 +221,7 @@ class Answer:
         if status < 400:
             return faults.redirected(status)
         body = bytearray()
-        with suppress(ModelError):
+        with anyio.move_on_after(_ERROR_SECONDS), suppress(ModelError):
             await self._collect(body, _MOST_ERROR_BYTES)
         now, host = time.time(), self._patience.host
         return faults.of_response(status, headers, bytes(body), now, self._secrets, host)

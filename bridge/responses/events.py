@@ -98,6 +98,13 @@ class Failure:
 
 
 @frozen
+class Served:
+    """Who answers, as the head of the HTTP answer tells; not part of what is streamed."""
+
+    upstream: str
+
+
+@frozen
 class Ignored:
     """Signs of life, and what we do not know."""
 
@@ -111,6 +118,7 @@ Event: TypeAlias = (
     | ArgumentsDone
     | Ended
     | Failure
+    | Served
     | Ignored
 )
 

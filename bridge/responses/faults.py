@@ -10,7 +10,8 @@ Rule 3: how long to wait, a server says in a header or in words; what cannot be 
 
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from email.utils import parsedate_to_datetime
 from typing import cast
 
@@ -116,6 +117,7 @@ _WORDS = re.compile(
     rf"(?:try again|retry|wait)(?: in| after| for)? ((?:{_SPAN} ?)+)", re.IGNORECASE
 )
 _SPANS = re.compile(_SPAN, re.IGNORECASE)
+_LINE_END = re.compile(r"\r\n?|\n")
 _UNITS = {"ms": 0.001, "mil": 0.001, "s": 1.0, "sec": 1.0, "m": 60.0, "min": 60.0}
 """Seconds by the first letters of a unit; hours are the rest."""
 
@@ -261,17 +263,27 @@ def untrusted(host: str) -> Fault:
 
 def _body(body: bytes) -> Json:
     text = body.decode("utf-8", "replace").strip()
-    for candidate in (text, *_data_lines(text)):
-        try:
-            return load(candidate)
-        except ValueError:
-            continue
+    found = list(_parsed(text)) or [one for line in _data_lines(text) for one in _parsed(line)]
+    if found:
+        return max(found, key=_is_error)
     return "" if text.startswith("<") else text
 
 
 def _data_lines(text: str) -> list[str]:
     """An error may come framed as a stream, under an error status."""
-    return [line[5:].strip() for line in text.splitlines() if line.startswith("data:")]
+    return [line[5:].strip() for line in _LINE_END.split(text) if line.startswith("data:")]
+
+
+def _parsed(text: str) -> Iterator[Json]:
+    """The JSON that this is, if it is any."""
+    with suppress(ValueError):
+        yield load(text)
+
+
+def _is_error(body: Json) -> tuple[bool, bool]:
+    """How much this looks like an error rather than a sign of life beside it."""
+    said = _said(body, ())
+    return len(_places(body)) > 1, bool(said.message or said.code)
 
 
 def _said(body: Json, secrets: Iterable[str]) -> _Said:

@@ -11,7 +11,6 @@ other server listens on it.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import field
-from fnmatch import fnmatchcase
 from typing import Literal, Protocol, TypeAlias
 from urllib.parse import urlsplit
 
@@ -64,12 +63,17 @@ class Quirks:
     port: int | None = None
     """Tells the server on a local or private host."""
     strict: bool = True
+    """Write the schemas of tools in strict form. Templates of open models, which write them out
+    for the model, fail on a property of two types, such as one that may be null."""
     parallel_tool_calls: bool = True
     replay_reasoning: Replay = "encrypted"
     reasoners: tuple[str, ...] = ()
     """Models that are asked for encrypted reasoning though no setting says that they reason."""
     sources: bool = True
     """Takes the request to list the pages that a web search found."""
+    tells_window: bool = False
+    """Tells, when asked apart from its list, how much context it has set aside for a model, and
+    cuts off in silence what is longer."""
     omit: tuple[str, ...] = ()
     """Parameters that it refuses."""
     extra: tuple[tuple[str, Mapping[str, object]], ...] = ()
@@ -92,6 +96,9 @@ class InForce:
     extra: Mapping[str, object] = field(default_factory=dict[str, object])
     """Parameters added to every request."""
 
+
+_AT_HOME = Quirks(strict=False)
+"""A server on a local or private host of which nothing else is known: it serves an open model."""
 
 QUIRKS: dict[str, Quirks] = {
     "openai": Quirks(
@@ -117,19 +124,19 @@ QUIRKS: dict[str, Quirks] = {
     "xai": Quirks(hosts=("api.x.ai", "*.api.x.ai"), reasoners=("*",), sources=False),
     "deepseek": Quirks(hosts=("api.deepseek.com",), replay_reasoning="content", sources=False),
     # Some versions fail on encrypted reasoning in the input; the text is always understood.
-    "vllm": Quirks(replay_reasoning="content", sources=False),
+    "vllm": Quirks(strict=False, replay_reasoning="content", sources=False),
     # Reasoning without its text is a 400.
-    "llama.cpp": Quirks(replay_reasoning="content", sources=False),
-    "lmstudio": Quirks(port=1234, replay_reasoning="content", sources=False),
+    "llama.cpp": Quirks(strict=False, replay_reasoning="content", sources=False, tells_window=True),
+    "lmstudio": Quirks(port=1234, strict=False, replay_reasoning="content", sources=False),
     # Its `encrypted_content` is the thought itself, sent unasked and read back.
-    "ollama": Quirks(port=11434, sources=False),
+    "ollama": Quirks(port=11434, strict=False, sources=False, tells_window=True),
     # Passes on what it gets: what the server behind it takes, is a matter of the model's settings.
     "litellm": Quirks(),
 }
 
 
 def row(provider: ProviderSettings) -> Quirks:
-    """The row of the server: the named one, else the one its address tells; else an empty one."""
+    """The row of the server: the named one, else the one its address tells; else a general one."""
     if provider.quirks is not None:
         return QUIRKS[provider.quirks]
     parts = urlsplit(provider.base_url)
@@ -137,7 +144,7 @@ def row(provider: ProviderSettings) -> Quirks:
     for one in QUIRKS.values():
         if is_named(host, one.hosts) or (port is not None and port == one.port):
             return one
-    return Quirks()
+    return _AT_HOME if provider.is_local else Quirks()
 
 
 def in_force(provider: ProviderSettings, model: ModelSettings) -> InForce:
@@ -148,7 +155,7 @@ def in_force(provider: ProviderSettings, model: ModelSettings) -> InForce:
     refused = (name for name in server.omit if getattr(model, name, None) is None)
     extra: dict[str, object] = {}
     for pattern, parameters in server.extra:
-        if fnmatchcase(model.model, pattern):
+        if is_named(model.model, (pattern,)):
             extra |= parameters
     return InForce(
         strict=server.strict if model.strict is None else model.strict,
@@ -173,5 +180,11 @@ def _is_reasoner(model: ModelSettings) -> bool:
 
 
 def is_named(name: str, patterns: Sequence[str]) -> bool:
-    """Whether one of these patterns is about this name."""
-    return any(fnmatchcase(name, pattern) for pattern in patterns)
+    """Whether one of these patterns is about this name; a star stands for anything, once."""
+    parts = (pattern.partition("*") for pattern in patterns)
+    return any(
+        len(name) >= len(start + end) and name.startswith(start) and name.endswith(end)
+        if star
+        else name == start
+        for start, star, end in parts
+    )

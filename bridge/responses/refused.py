@@ -24,27 +24,24 @@ _OTHER_NAMES = {
 """What gateways to other APIs call the parameter they made of ours."""
 
 _CODES = frozenset({"unsupported_parameter", "unknown_parameter", "extra_forbidden"})
-_VALUE = re.compile(r"(?:unsupported|invalid) value|(?:un|not )supported value", re.IGNORECASE)
-_WORDS = re.compile(
-    r"unsupported|unknown|unrecognized|unexpected|not (?:supported|permitted|allowed|known)"
-    r"|does not support",
-    re.IGNORECASE,
+# Patterns are compiled when a server refuses something, which most never do.
+_VALUE = r"(?i)(?:unsupported|invalid) value|(?:un|not )supported value"
+_WORDS = (
+    r"(?i)unsupported|unknown|unrecognized|unexpected|not (?:supported|permitted|allowed|known)"
+    r"|does not support"
 )
 
 _NAME = r"""['"`\[]*([A-Za-z][\w.]*)"""
 _KIND = r"(?:parameter|argument|field|name)s?"
-_FORMS = tuple(
-    re.compile(form, re.IGNORECASE)
-    for form in (
-        rf"(?:un(?:supported|known|recognized|expected)) (?:\w+ )?{_KIND}(?: supplied)?:? {_NAME}",
-        rf"{_KIND} (?:is |are )?not supported(?: \w+)*: {_NAME}",
-        rf"does not support (?:the )?{_KIND}:? {_NAME}",
-        rf"{_KIND} {_NAME}['\"`]? (?:is|are) not (?:supported|permitted|allowed)",
-        r"['\"`](\w[\w.]*)['\"`] (?:is|are) not (?:supported|permitted|allowed)",
-        rf"{_NAME}['\"`]?:?\s+extra inputs are not permitted",
-        r"""['"]loc['"]: [\[(]['"]body['"], ['"](\w+)['"].*extra inputs are not permitted""",
-        r'"param": ?"(\w[\w.]*)',  # a gateway that repeats the whole body it was answered
-    )
+_FORMS = (
+    rf"(?:un(?:supported|known|recognized|expected)) (?:\w+ )?{_KIND}(?: supplied)?:? {_NAME}",
+    rf"{_KIND} (?:is |are )?not supported(?: \w+)*: {_NAME}",
+    rf"does not support (?:the )?{_KIND}:? {_NAME}",
+    rf"{_KIND} {_NAME}['\"`]? (?:is|are) not (?:supported|permitted|allowed)",
+    r"['\"`](\w[\w.]*)['\"`] (?:is|are) not (?:supported|permitted|allowed)",
+    rf"{_NAME}['\"`]?:?\s+extra inputs are not permitted",
+    r"""['"]loc['"]: [\[(]['"]body['"], ['"](\w+)['"].*extra inputs are not permitted""",
+    r'"param": ?"(\w[\w.]*)',  # a gateway that repeats the whole body it was answered
 )
 """How servers say it, the name last in the words before it or first in those behind."""
 
@@ -87,16 +84,16 @@ def _of_list(detail: Json) -> str | None:
 def _of_field(place: JsonObject) -> str | None:
     """As OpenAI says it: the parameter has a field of its own."""
     name, message = place.get("param"), _message(place)
-    if not isinstance(name, str) or not name or _VALUE.search(message):
+    if not isinstance(name, str) or not name or re.search(_VALUE, message):
         return None
-    is_refused = place.get("code") in _CODES or _WORDS.search(message)
+    is_refused = place.get("code") in _CODES or re.search(_WORDS, message)
     return _ours(name) if is_refused else None
 
 
 def _of_words(message: str) -> str | None:
-    if _VALUE.search(message) or not _WORDS.search(message):
+    if re.search(_VALUE, message) or not re.search(_WORDS, message):
         return None
-    found = (form.search(message) for form in _FORMS)
+    found = (re.search(form, message, re.IGNORECASE) for form in _FORMS)
     return next((_ours(cast("str", one[1])) for one in found if one is not None), None)
 
 

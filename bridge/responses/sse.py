@@ -19,6 +19,11 @@ class Frames:
         self._searched = 0
         self._begun = False
 
+    @property
+    def waiting(self) -> int:
+        """How many bytes those are."""
+        return len(self._pending)
+
     def feed(self, data: bytes) -> bytes:
         """The frames that are complete now, up to the last one."""
         pending = self._pending
@@ -29,7 +34,8 @@ class Frames:
                 del pending[: len(BOM)]
         start = max(0, self._searched - 1)
         end = 2 + max(pending.rfind(blank, start) for blank in _BLANK_LINES)
-        complete = bytes(pending[:end]) if end >= len(_BLANK_LINES[0]) else b""
+        with memoryview(pending) as view:
+            complete = bytes(view[: end if end >= len(_BLANK_LINES[0]) else 0])
         del pending[: len(complete)]
         self._searched = len(pending)
         return complete

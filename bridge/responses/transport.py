@@ -1,23 +1,23 @@
 """HTTP to the model's server: one request out, its answer in; retries before anything was shown.
 
-Rule 1: the only importer of httpx and httpx_sse; their errors end here, as ModelErrors.
+Rule 1: errors of the HTTP library end here, as ModelErrors.
 Rule 2: a request is sent again by itself only while nothing of its answer was given out. After
 that the caller asks for it, and both count against one limit.
-Rule 3: an address is never followed elsewhere: the key is for the configured one.
+Rule 3: a request that found nobody at the other end of a kept connection is sent on a new one at
+once, uncounted: see lines.py for why nobody can have acted on it.
 """
 
-import os
-import ssl
+import socket
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from typing import cast
+from typing import TypeAlias, cast
 from urllib.parse import urlsplit
-from urllib.request import proxy_bypass
 
 import anyio
+import httpcore
 import httpx
 from anyio.abc import TaskGroup, TaskStatus
 from httpx_sse import EventSource
@@ -35,11 +35,13 @@ from bridge.errors import (
 )
 from bridge.responses import faults
 from bridge.responses.answer import Answer, Endpoint, OnWait, begun
+from bridge.responses.client import KEEPALIVE_SECONDS, Way, new_client, way_to
 from bridge.responses.events import Event
 from bridge.responses.faults import Broken
+from bridge.responses.lines import Lines, Vanished
+from bridge.responses.proxies import proxy_to, source_of_proxy
 from tools.frozen import frozen
 
-_KEEPALIVE_SECONDS = 60.0
 _HAND_OVER_SECONDS = 60.0
 """For sending the request and for a free place in the pool."""
 _READ_AHEAD = 1024 * 1024
@@ -47,13 +49,19 @@ _READ_AHEAD = 1024 * 1024
 _FETCH_SECONDS = 10.0
 """For each step of a short answer."""
 _OK, _PROXY_WANTS_PASSWORD = 200, 407
-_PROXIES = ("HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY")
-_REASONS: dict[type[httpx.HTTPError], str] = {
-    httpx.ConnectError: "nobody answers there",
-    httpx.ProxyError: "the proxy refused",
-    httpx.ReadError: "it hung up",
-    httpx.RemoteProtocolError: "it hung up",
-}
+_REASONS: tuple[tuple[type[Exception], str, str], ...] = (
+    (socket.gaierror, "", "its name is not known"),
+    (httpx.ConnectError, "[SSL", "it does not speak TLS as it should"),
+    (httpx.ConnectError, "", "nobody answers there"),
+    (httpx.ProxyError, "", "the proxy refused"),
+    (httpx.ReadError, "", "it hung up"),
+    (httpx.RemoteProtocolError, "Server disconnected", "it hung up"),
+    (httpx.RemoteProtocolError, "", "what it says is not HTTP"),
+)
+"""An error that caused the failure, words in it, and what it means."""
+
+
+Send: TypeAlias = Callable[[httpx.AsyncClient], Awaitable[httpx.Response]]
 
 
 def boot_time() -> float:
@@ -77,13 +85,15 @@ class Transport:
         self,
         inner: httpx.AsyncBaseTransport | None = None,
         *,
+        lines: httpcore.AsyncNetworkBackend | None = None,
         clock: Callable[[], float] = boot_time,
         sleep: Callable[[float], Awaitable[None]] = anyio.sleep,
     ) -> None:
         self._inner = inner
+        self._lines = lines or Lines()
         self._clock = clock
         self._sleep = sleep
-        self._pools: dict[tuple[bool, str | None, bool], _Pool] = {}
+        self._pools: dict[Way, _Pool] = {}
 
     async def __aenter__(self) -> "Transport":
         return self
@@ -106,8 +116,8 @@ class Transport:
         request is sent once more only where that makes sense; else its own fault is raised.
         """
         content = dump(body)
-        async with self._client(endpoint) as client, beside() as tasks:
-            opening = partial(_Reply.open, client, endpoint, content, tasks)
+        async with AsyncExitStack() as leases, beside() as tasks:
+            opening = partial(self._open, endpoint, content, leases, tasks)
             attempt = partial(begun, endpoint, _host(endpoint), opening)
             try:
                 answer = await _first(attempt, after)
@@ -121,18 +131,19 @@ class Transport:
 
     async def fetch(self, endpoint: Endpoint, url: str, body: Json = None) -> Json:
         """The JSON at a URL of the server: asked for, or sent this body; raises BridgeError."""
-        async with self._client(endpoint) as client:
-            try:
-                answer = await client.request(
-                    "GET" if body is None else "POST",
-                    url,
-                    params=dict(endpoint.query) or None,
-                    headers=dict(endpoint.headers),
-                    json=body,
-                    timeout=httpx.Timeout(_FETCH_SECONDS, connect=endpoint.connect_timeout),
-                )
-            except (httpx.HTTPError, httpx.InvalidURL) as error:
-                raise _failed(endpoint, error) from None
+
+        async def send(client: httpx.AsyncClient) -> httpx.Response:
+            return await client.request(
+                "GET" if body is None else "POST",
+                url,
+                params=dict(endpoint.query) or None,
+                headers=dict(endpoint.headers),
+                json=body,
+                timeout=httpx.Timeout(_FETCH_SECONDS, connect=endpoint.connect_timeout),
+            )
+
+        async with AsyncExitStack() as leases:
+            answer = await self._sent(endpoint, leases, send)
         if answer.status_code != _OK:
             fault = faults.of_response(answer.status_code, answer.headers, b"", 0.0)
             raise model_error(fault)
@@ -154,32 +165,79 @@ class Transport:
 
         return await again(endpoint, on_wait, attempt, failed, made=made, sleep=self._sleep)
 
+    async def _open(
+        self, endpoint: Endpoint, content: bytes, leases: AsyncExitStack, tasks: TaskGroup
+    ) -> "_Reply":
+        """Send the request and wait for the head of its answer; its body is read by a task."""
+        response = await self._sent(endpoint, leases, partial(_ask, endpoint, content))
+        if response.status_code == _PROXY_WANTS_PASSWORD:
+            await response.aclose()
+            raise _locked_proxy(endpoint)
+        reply = _Reply(response)
+        await tasks.start(reply.hear)
+        return reply
+
+    async def _sent(self, endpoint: Endpoint, leases: AsyncExitStack, send: Send) -> httpx.Response:
+        """What came of sending, once more on a new connection where a kept one was dead."""
+        try:
+            try:
+                return await send(await leases.enter_async_context(self._client(endpoint)))
+            except httpx.ReadError as error:
+                if not isinstance(error.__cause__, Vanished):
+                    raise
+            # The others were kept for as long, on the same network: they are dead as well.
+            self._pools.pop(way_to(endpoint), None)
+            return await send(await leases.enter_async_context(self._client(endpoint)))
+        except (httpx.HTTPError, httpx.InvalidURL) as error:
+            raise _failed(endpoint, error) from None
+
     @asynccontextmanager
     async def _client(self, endpoint: Endpoint) -> AsyncGenerator[httpx.AsyncClient]:
         """The client for this endpoint; a new one where its connections have been idle long.
 
         The library's own clock stands still while the machine sleeps, connections die meanwhile.
         """
-        key = endpoint.base_url.startswith("https:"), endpoint.ca_file, _is_here(_host(endpoint))
-        pool = self._pools.get(key)
-        if pool and not pool.users and self._clock() - pool.idle_since > _KEEPALIVE_SECONDS:
-            del self._pools[key]
+        way = way_to(endpoint)
+        pool = self._pools.get(way)
+        if pool and not pool.users and self._clock() - pool.idle_since > KEEPALIVE_SECONDS:
+            del self._pools[way]
             await pool.client.aclose()
             pool = None
         if pool is None:
-            pool = self._pools[key] = _Pool(_new_client(*key, self._inner))
+            pool = self._pools[way] = _Pool(new_client(way, self._lines, self._inner))
         pool.users += 1
         try:
             yield pool.client
         finally:
             pool.users -= 1
             pool.idle_since = self._clock()
+            if not pool.users and self._pools.get(way) is not pool:
+                await pool.client.aclose()
 
 
 async def _first(attempt: Callable[[], Awaitable[Answer]], after: Broken | None) -> Answer:
     if after is not None:
         raise model_error(after.fault)
     return await attempt()
+
+
+async def _ask(endpoint: Endpoint, content: bytes, client: httpx.AsyncClient) -> httpx.Response:
+    """Send a request for a response; its body is still to be read."""
+    own = {
+        "content-type": "application/json",
+        "accept": "text/event-stream",
+        # Compression makes proxies hold back what should be shown now.
+        "accept-encoding": "identity",
+    }
+    request = client.build_request(
+        "POST",
+        f"{endpoint.base_url.rstrip('/')}/responses",
+        params=dict(endpoint.query) or None,
+        headers={**own, **endpoint.headers},
+        content=content,
+        timeout=httpx.Timeout(_HAND_OVER_SECONDS, connect=endpoint.connect_timeout, read=None),
+    )
+    return await client.send(request, stream=True)
 
 
 class _Reply:
@@ -200,36 +258,6 @@ class _Reply:
         self._over = anyio.Event()
         self._fault: Fault | None = None
 
-    @staticmethod
-    async def open(
-        client: httpx.AsyncClient, endpoint: Endpoint, content: bytes, tasks: TaskGroup
-    ) -> "_Reply":
-        """Send the request and wait for the head of its answer; its body is read by a task."""
-        own = {
-            "content-type": "application/json",
-            "accept": "text/event-stream",
-            # Compression makes proxies hold back what should be shown now.
-            "accept-encoding": "identity",
-        }
-        connect = endpoint.connect_timeout
-        try:
-            request = client.build_request(
-                "POST",
-                f"{endpoint.base_url.rstrip('/')}/responses",
-                params=dict(endpoint.query) or None,
-                headers={**own, **endpoint.headers},
-                content=content,
-                timeout=httpx.Timeout(_HAND_OVER_SECONDS, connect=connect, read=None),
-            )
-            reply = _Reply(await client.send(request, stream=True))
-        except (httpx.HTTPError, httpx.InvalidURL) as error:
-            raise _failed(endpoint, error) from None
-        if reply.status == _PROXY_WANTS_PASSWORD:
-            await reply._response.aclose()
-            raise _locked_proxy(endpoint)
-        await tasks.start(reply._hear)
-        return reply
-
     async def read(self) -> bytes | None:
         """All that has come, or else the next network read; None: the end."""
         while not self._pieces and not self._over.is_set():
@@ -245,7 +273,7 @@ class _Reply:
             raise Unreachable(self._fault)
         return None
 
-    async def _hear(self, *, task_status: TaskStatus[None]) -> None:
+    async def hear(self, *, task_status: TaskStatus[None]) -> None:
         """Read the body as it comes; wait while nobody takes it."""
         try:
             with self._reading:
@@ -293,16 +321,14 @@ class _Text:
 
 def frames_in(whole: bytes) -> Iterator[tuple[str, str]]:
     """Name and data of each frame in these bytes that has data; they hold whole frames."""
+    if not whole:
+        return iter(())
     source = EventSource(cast("httpx.Response", _Text(whole.decode("utf-8", "replace"))))
     return ((frame.event, frame.data) for frame in source.iter_sse() if frame.data)
 
 
 def _host(endpoint: Endpoint) -> str:
     return urlsplit(endpoint.base_url).hostname or endpoint.base_url
-
-
-def _is_here(host: str) -> bool:
-    return host in ("localhost", "::1") or host.startswith("127.")
 
 
 def _failed(endpoint: Endpoint, error: httpx.HTTPError | httpx.InvalidURL) -> BridgeError:
@@ -318,87 +344,24 @@ def _lost(endpoint: Endpoint, error: httpx.HTTPError | httpx.InvalidURL) -> Faul
         return faults.late(host, endpoint.connect_timeout, "connect_timeout")
     if "CERTIFICATE_VERIFY_FAILED" in str(error):
         return faults.untrusted(host)
-    known = (reason for kind, reason in _REASONS.items() if isinstance(error, kind))
-    reason = next(known, type(error).__name__)
-    proxy = _proxy_variable(endpoint)
-    return faults.unreachable(host, reason if proxy is None else f"{reason}, by way of {proxy}")
+    reason = _reason(error)
+    if proxy_to(endpoint.base_url) is not None:
+        reason = f"{reason}, by way of {source_of_proxy(endpoint.base_url)}"
+    return faults.unreachable(host, reason)
 
 
-def _proxy_variable(endpoint: Endpoint) -> str | None:
-    """The variable that names the proxy to this server; None where there is none in between."""
-    parts = urlsplit(endpoint.base_url)
-    host = parts.hostname or ""
-    if _is_here(host) or proxy_bypass(host):
-        return None
-    names = (f"{parts.scheme.upper()}_PROXY", "ALL_PROXY")
-    return next((name for name in names if _variable(name)), None)
+def _reason(error: BaseException) -> str:
+    causes = [error]
+    while (cause := causes[-1].__context__) is not None:
+        causes.append(cause)
+    for kind, words, reason in _REASONS:
+        if any(isinstance(cause, kind) and words in str(cause) for cause in causes):
+            return reason
+    return type(error).__name__
 
 
 def _locked_proxy(endpoint: Endpoint) -> ConfigError:
     return ConfigError(
-        f"The proxy of {_proxy_variable(endpoint) or 'this system'} wants a user and a password "
+        f"The proxy of {source_of_proxy(endpoint.base_url)} wants a user and a password "
         "(HTTP 407): write them into its URL, as http://USER:PASSWORD@HOST:PORT"
     )
-
-
-def _variable(name: str) -> str:
-    return os.environ.get(name) or os.environ.get(name.lower(), "")
-
-
-def _new_client(
-    secure: bool,  # noqa: FBT001 (part of a key)
-    ca_file: str | None,
-    here: bool,  # noqa: FBT001 (part of a key)
-    inner: httpx.AsyncBaseTransport | None,
-) -> httpx.AsyncClient:
-    verify = _tls(ca_file) if secure and inner is None else False
-    try:
-        return httpx.AsyncClient(
-            verify=verify,
-            transport=inner,
-            follow_redirects=False,
-            trust_env=not here,  # no proxy stands between this machine and itself
-            limits=httpx.Limits(
-                max_connections=None,
-                max_keepalive_connections=20,
-                keepalive_expiry=_KEEPALIVE_SECONDS,
-            ),
-        )
-    except (ImportError, ValueError, httpx.InvalidURL) as error:
-        raise ConfigError(_unusable_proxy(error)) from None
-
-
-def _tls(ca_file: str | None) -> ssl.SSLContext:
-    """Trusts what the system trusts, and what the user adds to that."""
-    import truststore  # noqa: PLC0415 (for https only)
-
-    context = truststore.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    for setting, file in (("ca_file", ca_file), ("SSL_CERT_FILE", os.environ.get("SSL_CERT_FILE"))):
-        try:
-            context.load_verify_locations(file) if file else None
-        except OSError as error:
-            reason = error.strerror or type(error).__name__
-            text = f"{setting} cannot be used ({reason}): name a file of PEM certificates"
-            raise ConfigError(text) from None
-    return context
-
-
-def _unusable_proxy(error: Exception) -> str:
-    """Which variable made the client impossible to build."""
-    found = {name: _variable(name) for name in _PROXIES}
-    if isinstance(error, ImportError):
-        name = next((name for name, url in found.items() if url.startswith("socks")), "ALL_PROXY")
-        return (
-            f"{name} names a SOCKS proxy, which needs the package socksio: "
-            "install it beside responses-acp, or unset the variable"
-        )
-    name = next((name for name, url in found.items() if url and not _is_proxy(url)), "NO_PROXY")
-    return f"{name} cannot be used: it must hold a URL such as http://HOST:PORT, or be unset"
-
-
-def _is_proxy(url: str) -> bool:
-    try:
-        httpx.Proxy(url if "://" in url else f"http://{url}")
-    except (ValueError, httpx.InvalidURL):
-        return False
-    return True

@@ -1,0 +1,361 @@
+"""The JSON schemas of the tools' arguments, by the class that they come from.
+
+They are written by `pytest tests/test_schemas.py --update`: making them takes pydantic longer than
+loading all tools, and the first request would wait for it. A class without one here gets its own
+then.
+"""
+
+from typing import Any
+
+SCHEMAS: dict[str, dict[str, Any]] = {
+    "tools.read.ReadArguments": {
+        "additionalProperties": False,
+        "description": "What the model passes to read.",
+        "properties": {
+            "file_path": {
+                "description": "Absolute, or relative to the working directory.",
+                "title": "File Path",
+                "type": "string",
+            },
+            "offset": {
+                "anyOf": [{"type": "integer"}, {"type": "null"}],
+                "default": None,
+                "description": "First line, from 1 (default 1).",
+                "title": "Offset",
+            },
+            "limit": {
+                "anyOf": [{"type": "integer"}, {"type": "null"}],
+                "default": None,
+                "description": "Lines to read (default and most 2000).",
+                "title": "Limit",
+            },
+        },
+        "required": ["file_path"],
+        "title": "ReadArguments",
+        "type": "object",
+    },
+    "tools.edit.EditArguments": {
+        "additionalProperties": False,
+        "description": "What the model passes to edit.",
+        "properties": {
+            "file_path": {
+                "description": "Absolute, or relative to the working directory.",
+                "title": "File Path",
+                "type": "string",
+            },
+            "old_string": {
+                "description": "The exact text to replace, without line numbers.",
+                "title": "Old String",
+                "type": "string",
+            },
+            "new_string": {
+                "description": "The text to put there.",
+                "title": "New String",
+                "type": "string",
+            },
+            "replace_all": {
+                "anyOf": [{"type": "boolean"}, {"type": "null"}],
+                "default": None,
+                "description": "Replace every occurrence.",
+                "title": "Replace All",
+            },
+        },
+        "required": ["file_path", "old_string", "new_string"],
+        "title": "EditArguments",
+        "type": "object",
+    },
+    "tools.write.WriteArguments": {
+        "additionalProperties": False,
+        "description": "What the model passes to write.",
+        "properties": {
+            "file_path": {
+                "description": "Absolute, or relative to the working directory.",
+                "title": "File Path",
+                "type": "string",
+            },
+            "content": {
+                "description": "The whole new content.",
+                "title": "Content",
+                "type": "string",
+            },
+        },
+        "required": ["file_path", "content"],
+        "title": "WriteArguments",
+        "type": "object",
+    },
+    "tools.shell.ShellArguments": {
+        "additionalProperties": False,
+        "description": "What the model passes to run a command.",
+        "properties": {
+            "command": {
+                "description": "The bash command line.",
+                "title": "Command",
+                "type": "string",
+            },
+            "description": {
+                "description": "What it does, in 5 to 10 words, for the user.",
+                "title": "Description",
+                "type": "string",
+            },
+            "timeoutMs": {
+                "anyOf": [{"maximum": 600000, "minimum": 1, "type": "integer"}, {"type": "null"}],
+                "default": None,
+                "description": "Default 120000, at most 600000.",
+                "title": "Timeoutms",
+            },
+            "workdir": {
+                "anyOf": [{"type": "string"}, {"type": "null"}],
+                "default": None,
+                "description": "Where it runs; relative to the session's folder, the default.",
+                "title": "Workdir",
+            },
+        },
+        "required": ["command", "description"],
+        "title": "ShellArguments",
+        "type": "object",
+    },
+    "tools.exit_plan_mode.ExitPlanModeArguments": {
+        "additionalProperties": False,
+        "description": "What the model passes to present its plan.",
+        "properties": {
+            "plan": {
+                "description": "The whole plan in markdown; begins with `# ` and a title.",
+                "title": "Plan",
+                "type": "string",
+            }
+        },
+        "required": ["plan"],
+        "title": "ExitPlanModeArguments",
+        "type": "object",
+    },
+    "tools.request_user_input.RequestUserInputArguments": {
+        "$defs": {
+            "Choice": {
+                "additionalProperties": False,
+                "description": "One option of a question.",
+                "properties": {
+                    "label": {"minLength": 1, "title": "Label", "type": "string"},
+                    "description": {
+                        "anyOf": [{"type": "string"}, {"type": "null"}],
+                        "default": None,
+                        "title": "Description",
+                    },
+                },
+                "required": ["label"],
+                "title": "Choice",
+                "type": "object",
+            },
+            "Inquiry": {
+                "additionalProperties": False,
+                "description": "One question.",
+                "properties": {
+                    "id": {
+                        "description": "Short name of the answer, unique in this call.",
+                        "minLength": 1,
+                        "title": "Id",
+                        "type": "string",
+                    },
+                    "header": {
+                        "anyOf": [{"type": "string"}, {"type": "null"}],
+                        "default": None,
+                        "description": "One or two words.",
+                        "title": "Header",
+                    },
+                    "question": {"minLength": 1, "title": "Question", "type": "string"},
+                    "options": {
+                        "anyOf": [
+                            {"items": {"$ref": "#/$defs/Choice"}, "type": "array"},
+                            {"type": "null"},
+                        ],
+                        "default": None,
+                        "description": "None or empty: the user types the answer.",
+                        "title": "Options",
+                    },
+                    "multi_select": {
+                        "anyOf": [{"type": "boolean"}, {"type": "null"}],
+                        "default": None,
+                        "description": "Several options may be chosen.",
+                        "title": "Multi Select",
+                    },
+                },
+                "required": ["id", "question"],
+                "title": "Inquiry",
+                "type": "object",
+            },
+        },
+        "additionalProperties": False,
+        "description": "What the model passes to ask the user.",
+        "properties": {
+            "questions": {
+                "items": {"$ref": "#/$defs/Inquiry"},
+                "minItems": 1,
+                "title": "Questions",
+                "type": "array",
+            },
+            "title": {
+                "anyOf": [{"type": "string"}, {"type": "null"}],
+                "default": None,
+                "title": "Title",
+            },
+            "message": {
+                "anyOf": [{"type": "string"}, {"type": "null"}],
+                "default": None,
+                "description": "Why you ask; stands above the form.",
+                "title": "Message",
+            },
+        },
+        "required": ["questions"],
+        "title": "RequestUserInputArguments",
+        "type": "object",
+    },
+    "tools.update_goal.UpdateGoalArguments": {
+        "additionalProperties": False,
+        "description": "What the model passes to report on the goal.",
+        "properties": {
+            "status": {"enum": ["complete", "blocked"], "title": "Status", "type": "string"},
+            "reason": {
+                "description": "What was verified, or what stands in the way.",
+                "title": "Reason",
+                "type": "string",
+            },
+        },
+        "required": ["status", "reason"],
+        "title": "UpdateGoalArguments",
+        "type": "object",
+    },
+    "tools.glob.GlobArguments": {
+        "additionalProperties": False,
+        "description": "What the model passes to glob.",
+        "properties": {
+            "pattern": {
+                "description": "Such as *.py (at any depth), src/**/*.{ts,tsx} or /*.toml.",
+                "title": "Pattern",
+                "type": "string",
+            },
+            "path": {
+                "anyOf": [{"type": "string"}, {"type": "null"}],
+                "default": None,
+                "description": "Folder to look in (default: working directory).",
+                "title": "Path",
+            },
+        },
+        "required": ["pattern"],
+        "title": "GlobArguments",
+        "type": "object",
+    },
+    "tools.grep.GrepArguments": {
+        "additionalProperties": False,
+        "description": "What the model passes to grep.",
+        "properties": {
+            "pattern": {
+                "description": "Regular expression, matched within each line.",
+                "title": "Pattern",
+                "type": "string",
+            },
+            "path": {
+                "anyOf": [{"type": "string"}, {"type": "null"}],
+                "default": None,
+                "description": "Folder or file (default: working directory).",
+                "title": "Path",
+            },
+            "glob": {
+                "anyOf": [{"type": "string"}, {"type": "null"}],
+                "default": None,
+                "description": "Only files like *.py or src/**/*.{ts,tsx}.",
+                "title": "Glob",
+            },
+            "ignore_case": {
+                "anyOf": [{"type": "boolean"}, {"type": "null"}],
+                "default": None,
+                "title": "Ignore Case",
+            },
+            "files_only": {
+                "anyOf": [{"type": "boolean"}, {"type": "null"}],
+                "default": None,
+                "description": "Only paths, each with its count of lines.",
+                "title": "Files Only",
+            },
+        },
+        "required": ["pattern"],
+        "title": "GrepArguments",
+        "type": "object",
+    },
+    "tools.todo_write.TodoWriteArguments": {
+        "$defs": {
+            "Todo": {
+                "additionalProperties": False,
+                "description": "One step of the plan.",
+                "properties": {
+                    "content": {"title": "Content", "type": "string"},
+                    "status": {
+                        "enum": ["pending", "in_progress", "completed"],
+                        "title": "Status",
+                        "type": "string",
+                    },
+                },
+                "required": ["content", "status"],
+                "title": "Todo",
+                "type": "object",
+            }
+        },
+        "additionalProperties": False,
+        "description": "What the model passes to todo_write.",
+        "properties": {
+            "todos": {
+                "description": "All steps, in order; the list replaces the last one.",
+                "items": {"$ref": "#/$defs/Todo"},
+                "title": "Todos",
+                "type": "array",
+            }
+        },
+        "required": ["todos"],
+        "title": "TodoWriteArguments",
+        "type": "object",
+    },
+    "tools.shell.ConfinedArguments": {
+        "additionalProperties": False,
+        "description": "What the model passes where commands run in a sandbox.",
+        "properties": {
+            "command": {
+                "description": "The bash command line.",
+                "title": "Command",
+                "type": "string",
+            },
+            "description": {
+                "description": "What it does, in 5 to 10 words, for the user.",
+                "title": "Description",
+                "type": "string",
+            },
+            "timeoutMs": {
+                "anyOf": [{"maximum": 600000, "minimum": 1, "type": "integer"}, {"type": "null"}],
+                "default": None,
+                "description": "Default 120000, at most 600000.",
+                "title": "Timeoutms",
+            },
+            "workdir": {
+                "anyOf": [{"type": "string"}, {"type": "null"}],
+                "default": None,
+                "description": "Where it runs; relative to the session's folder, the default.",
+                "title": "Workdir",
+            },
+            "sandbox_permissions": {
+                "anyOf": [
+                    {"enum": ["workspace-write", "danger-full-access"], "type": "string"},
+                    {"type": "null"},
+                ],
+                "default": None,
+                "description": "Only to repeat a command that the sandbox denied something it must have: the limits it needs instead. The user is asked.",
+                "title": "Sandbox Permissions",
+            },
+            "justification": {
+                "anyOf": [{"type": "string"}, {"type": "null"}],
+                "default": None,
+                "description": "With sandbox_permissions: why, in a sentence for the user.",
+                "title": "Justification",
+            },
+        },
+        "required": ["command", "description"],
+        "title": "ConfinedArguments",
+        "type": "object",
+    },
+}
