@@ -27,6 +27,7 @@ from bridge.errors import BridgeError
 from bridge.responses.request import function_tool
 from bridge.session import Session
 from tools.base import AnyTool, Context, Files, Prepared, Result, Shell, Signal, Tool
+from tools.buffers import BufferedFiles
 from tools.frozen import frozen
 
 ABORTED = "Error: command aborted"
@@ -59,6 +60,12 @@ class Workbench:
                 for tool in self.tools.values()
             ]
         return self._offered[strict]
+
+    def files_of(self, session: Session, editor: SessionEditor) -> Files:
+        """The files as this session sees them: with what the editor has not saved, if it tells."""
+        if not editor.can.fs_read:
+            return self.files
+        return BufferedFiles(self.files, editor, session.looks, session.folders)
 
     def tools_of(self, session: Session) -> Mapping[str, AnyTool]:
         """All that calls of this session may name."""
@@ -204,7 +211,7 @@ class Calls:
         return Context(
             cwd=session.cwd,
             roots=session.roots,
-            files=self._bench.files,
+            files=self._bench.files_of(session, self._editor),
             shell=self._bench.shell(session),
             seen=session.seen,
             person=self._editor.person(announced.card_id),
@@ -212,6 +219,7 @@ class Calls:
             output=screen.add,
             readable=knowledge.readable(self._bench.user_folder),
             is_barred=permits.barred(session),
+            jobs=session.jobs,
         )
 
     def _finish(self, call: FunctionCall, announced: Announced, result: Result) -> None:

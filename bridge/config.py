@@ -261,6 +261,14 @@ class Permissions(_Table):
     """This never runs."""
 
 
+class Shell(_Table):
+    """How commands are run."""
+
+    env_from: Literal["auto", "login", "agent"] = "auto"
+    """Commands get the environment of your login shell, or what the agent has; auto: the shell's
+    where PATH holds nothing but the system's folders."""
+
+
 class Server(_Keyed):
     """An MCP server: a program that is started, or a URL; its key goes out as a bearer token."""
 
@@ -306,6 +314,7 @@ class Config(_Table):
     models: Annotated[dict[str, Model], Field(min_length=1)]
     sandbox: Sandbox = Sandbox()
     permissions: Permissions = Permissions()
+    shell: Shell = Shell()
     mcp_wait: SecondsOrNone = 2
     """Seconds that a request waits for MCP servers that are still starting."""
     mcp: dict[str, Server] = {}
@@ -367,6 +376,7 @@ KEYS: Mapping[str, tuple[str, ...]] = {
     "models.price": _keys(Price),
     "sandbox": _keys(Sandbox),
     "permissions": _keys(Permissions),
+    "shell": _keys(Shell),
     "mcp": _keys(Server),
 }
 """Every key there is, by the table it belongs into; "" is the top level."""

@@ -55,6 +55,9 @@ from bridge.journal import Journal
 from bridge.responses.quirks import InForce, in_force
 from bridge.store import timestamp
 from tools.base import Access, AnyTool, Rewrite
+from tools.jobs import LocalJobs
+from tools.login import Login
+from tools.looks import Looks
 from tools.seen import Seen, digest
 
 
@@ -144,6 +147,9 @@ class Session:
         self.title: str | None = None
         self.history = History()
         self.seen = Seen()
+        self.looks = Looks()
+        self.jobs = LocalJobs()
+        self.login = Login()
         self.introduced = False
         """The model was told what the project tells every agent."""
         self.looked_for: set[str] = set()
@@ -215,6 +221,11 @@ class Session:
         if self._scratch is None:
             self._scratch = os.path.realpath(tempfile.mkdtemp(prefix="responses-acp-"))
         return self._scratch
+
+    @property
+    def folders(self) -> tuple[tuple[str, str], ...]:
+        """The folders that the editor opened: resolved, and as it names them."""
+        return tuple((os.path.realpath(named), named) for named in (self.cwd, *self.directories))
 
     @property
     def roots(self) -> tuple[str, ...]:
@@ -340,12 +351,14 @@ class Session:
                 await self.loading.ended.wait()
             for prompt in list(self.prompts):
                 await prompt.answered.wait()
+            await self.jobs.end()
         finally:
             self.close()
 
     def close(self) -> None:
         """Give everything free that outlives a prompt."""
         self.is_closed = True
+        self.jobs.close()
         self.stop_warming()
         self.remote.close()
         self.journal.close()

@@ -38,11 +38,20 @@ def status(session: Session) -> str:
             ("Permissions", session.permission),
             ("Folder", session.cwd),
             ("Context", _context(session, model)),
+            *_environment(session),
             *session.meter.report(),
             ("Instructions from", ", ".join(sorted(session.told_files)) or "no file"),
             ("Session", session.id),
         )
     )
+
+
+def _environment(session: Session) -> list[tuple[str, str]]:
+    """Where commands have their environment from, if not from the agent."""
+    if not session.login.was_asked:
+        return []
+    changed = ", ".join(session.login.changed) or "nothing"
+    return [("Environment of commands", f"that of your login shell, which changes {changed}")]
 
 
 def _context(session: Session, model: Model) -> str:

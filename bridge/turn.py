@@ -92,7 +92,7 @@ class Turn:
         text = reply.text
         if reply.work is not None:
             size = session.history.tokens
-            text = await reply.work(self.editor, self.bench.files)
+            text = await reply.work(self.editor, self.bench.files_of(session, self.editor))
             if session.history.tokens < size:
                 self._show_size()
         if text:
@@ -296,6 +296,8 @@ class Turn:
         if usage is None:
             return
         self._watch_cache(usage)
+        if (blindness := spending.blindness(self.session)) is not None:
+            self.editor.notice("warning", blindness)
         if window is not None:
             used = usage.input_tokens + usage.output_tokens
             self.editor.update(updates.usage(used, window, self.session.cost))

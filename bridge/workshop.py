@@ -5,10 +5,12 @@ HTTP client and the tools take as long to load as everything before.
 """
 
 import os
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import replace
+from functools import partial
 from importlib import import_module
+from typing import Any
 
 import anyio
 from anyio.to_thread import run_sync
@@ -35,6 +37,8 @@ from tools.confined import ConfinedShell
 from tools.environment import child_environment
 from tools.frozen import frozen
 from tools.local import LocalFiles
+from tools.login import is_wanted
+from tools.login_shell import login_environment
 from tools.process import adopt_orphans, hide_memory
 from tools.sandbox import Fence, Layers, layers_of
 from tools.shell import CONFINED_SHELL, SHELL
@@ -92,6 +96,8 @@ class Workshop:
     load_client: Load
     confined: Workbench | None = None
     """The same for sessions whose commands run in a sandbox; None: this machine has none."""
+    log_in: Callable[[Session], Coroutine[Any, Any, None]] | None = None
+    """Finds out what the user's login shell makes of the environment; None: nobody is asked."""
 
     async def answer(self, session: Session, editor: SessionEditor, prompt: Prompt) -> str:
         """Run one prompt to its stop reason."""
@@ -103,6 +109,15 @@ class Workshop:
         return (self.confined if is_confined else None) or self.bench
 
     async def attend(self, session: Session, editor: SessionEditor, at_once: bool) -> None:  # noqa: FBT001 (the port has it so)
+        """Keep what runs beside the session, until it is closed: its jobs and its MCP servers."""
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(session.jobs.keep)
+            if self.log_in and is_wanted(session.config.shell.env_from, os.environ):
+                session.login.begin()
+                tasks.start_soon(self.log_in, session)
+            await self._serve(session, editor, at_once)
+
+    async def _serve(self, session: Session, editor: SessionEditor, at_once: bool) -> None:  # noqa: FBT001 (as attend)
         """Keep the session's MCP servers, until it is closed; meanwhile prepare the model's."""
         servers = () if session.is_closed else wanted(session, os.environ)
         if not servers:
@@ -133,7 +148,7 @@ class SessionShell:
 
     async def hold(self) -> Hold:
         """How a command that starts now would be held."""
-        hold = await self._shell().hold()
+        hold = await self._shell(os.environ).hold()
         is_open = hold.strength == "none" and hold.reach != "danger-full-access"
         if not (is_open and self.session.config.sandbox.require):
             return hold
@@ -150,19 +165,22 @@ class SessionShell:
         reach: Reach | None = None,
     ) -> Ended:
         """Run one command; what it may touch is settled now, since most calls run none."""
-        return await self._shell().run(
-            command, cwd=cwd, timeout=timeout, output=output, reach=reach
-        )
+        inherited = await self.session.login.environment(os.environ)
+        with self.session.looks.command():
+            return await self._shell(inherited).run(
+                command, cwd=cwd, timeout=timeout, output=output, reach=reach
+            )
 
-    def _shell(self) -> ConfinedShell:
+    def environment(self, inherited: Mapping[str, str]) -> dict[str, str]:
+        """What commands get of this environment."""
+        config = self.session.config
+        secrets = (*self.keys.secrets(config), *self.session.remote.secrets)
+        return child_environment(inherited, secrets, config.key_variables(), self.session.scratch)
+
+    def _shell(self, inherited: Mapping[str, str]) -> ConfinedShell:
         session = self.session
         config, scratch = session.config, session.scratch
-        environment = child_environment(
-            os.environ,
-            (*self.keys.secrets(config), *session.remote.secrets),
-            config.key_variables(),
-            scratch,
-        )
+        environment = self.environment(inherited)
         kept = {name: os.environ[name] for name in config.sandbox.env_keep if name in os.environ}
         fence = Fence(
             policy.reach(session.mode, session.permission),
@@ -195,6 +213,10 @@ async def workshop(
     def shell(session: Session) -> SessionShell:
         return SessionShell(keys, session, layers, private)
 
+    async def log_in(session: Session) -> None:
+        own = shell(session).environment(os.environ)
+        await session.login.read(own, partial(login_environment, own, session.cwd))
+
     file = default_file(os.environ)
     folder = None if file is None else str(file.parent)
     plain = Workbench(TOOLS, files, shell, folder)
@@ -202,7 +224,7 @@ async def workshop(
     async with Transport() as transport:
         models = Models(transport, keys)
         confining = None if layers.hold.strength == "none" else confined
-        yield Workshop(models, plain, load_client, confining)
+        yield Workshop(models, plain, load_client, confining, log_in)
 
 
 async def load_client() -> Connect:

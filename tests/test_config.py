@@ -19,6 +19,7 @@ from bridge.config import (
     Provider,
     Sandbox,
     Server,
+    Shell,
     default_file,
     load,
 )
@@ -601,10 +602,10 @@ def test_the_example_shows_every_setting() -> None:
 
 def test_defaults_shown_by_the_example_are_the_defaults() -> None:
     text = COMMENTED.sub("", EXAMPLE.read_text(encoding="utf-8"))
-    tables = (Config, Provider, Model, Sandbox, Server)
+    tables = (Config, Provider, Model, Sandbox, Server, Shell)
     fields = {name: field for table in tables for name, field in table.model_fields.items()}
     shown = re.findall(r"^(\w+) = (\S+) +# default", text, re.MULTILINE)
-    assert len(shown) == 16
+    assert len(shown) == 17
     for name, value in shown:
         assert str(fields[name].default).lower() == value.strip('"'), name
 

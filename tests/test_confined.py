@@ -1,6 +1,7 @@
 """Commands in a real sandbox, through the port that the tools use."""
 
 import os
+import shutil
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -49,7 +50,7 @@ class Stage:
         reach: Reach | None = None,
         output: Callable[[str], None] = ignore,
     ) -> Ended:
-        with anyio.fail_after(40):
+        with anyio.fail_after(timeout + 10):
             return await self.shell.run(
                 command, cwd=str(cwd or self.root), timeout=timeout, output=output, reach=reach
             )
@@ -193,8 +194,9 @@ async def test_a_helper_that_cannot_start_runs_nothing(
 
 
 async def test_how_commands_are_held_is_told(stage: Stage) -> None:
-    assert await stage.shell.hold() == Hold("workspace-write", "full")
-    assert await stage.fenced(reach="read-only").shell.hold() == Hold("read-only", "full")
+    tmp = stage.shell.fence.scratch
+    assert await stage.shell.hold() == Hold("workspace-write", "full", tmp=tmp)
+    assert await stage.fenced(reach="read-only").shell.hold() == Hold("read-only", "full", tmp=tmp)
     assert await stage.fenced(reach="danger-full-access").shell.hold() == Hold()
 
 
@@ -230,3 +232,48 @@ def test_a_sandboxed_command_gets_caches_of_its_own_and_no_ways_out() -> None:
     }
     added = confined_environment(given, "/s", network=True).keys() - made.keys()
     assert added == {"CARGO_HOME", "GOMODCACHE"}
+
+
+async def test_output_that_is_kept_can_be_searched_by_the_next_command(stage: Stage) -> None:
+    (path,) = (await stage.run("seq 30000")).whole
+    found = str(sum("7" in str(number) for number in range(1, 30_001)))
+    assert (await stage.run(f"grep -c 7 {path}; tail -1 {path}")).stdout == f"{found}\n30000\n"
+
+
+async def test_what_commands_put_into_tmp_is_where_it_is_said_to_be(stage: Stage) -> None:
+    await stage.run("echo x > /tmp/x")
+    tmp = (await stage.shell.hold()).tmp
+    assert await anyio.Path(tmp, "x").read_text(encoding="utf-8") == "x\n"
+
+
+PROGRAMS = {
+    "npm": (
+        'echo \'{"name":"a","version":"1.0.0","scripts":{"test":"node -e 1"}}\' > package.json; '
+        "npm test && npm install --offline && npm config get cache"
+    ),
+    "cargo": (
+        "mkdir -p src; echo 'fn main() {}' > src/main.rs; "
+        'printf \'[package]\\nname = "a"\\nversion = "0.1.0"\\nedition = "2021"\\n\' > Cargo.toml; '
+        "cargo build --offline -q && target/debug/a && echo $TMPDIR/cache"
+    ),
+    "python3": "python3 -m venv v && v/bin/pip cache dir",
+    "go": (
+        "printf 'module a\\n\\ngo 1.20\\n' > go.mod; "
+        "printf 'package main\\nfunc main() {}\\n' > a.go; "
+        "go build -o a . && ./a && go env GOCACHE"
+    ),
+    "uv": "uv venv -q --offline v && uv cache dir",
+}
+"""Program -> a build that needs a cache it can write to; its last line says where that is."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("program", PROGRAMS)
+async def test_tools_that_keep_caches_work(stage: Stage, program: str) -> None:
+    if shutil.which(program) is None:
+        pytest.skip(f"{program} is not installed")
+    environment = {**stage.shell.environment, "HOME": os.environ.get("HOME", "/")}
+    stage = Stage(replace(stage.shell, environment=environment), stage.root)
+    ended = await stage.run(PROGRAMS[program], timeout=300)
+    assert ended.code == 0, ended.stdout + ended.stderr
+    assert ended.stdout.splitlines()[-1].startswith(f"{stage.shell.fence.scratch}/cache")

@@ -159,6 +159,12 @@ async def test_what_was_read_survives_the_process(tmp_path: Path) -> None:
             "can be put into it",
         ),
         (
+            b"\xff\xfea\0\n\0",
+            edit("a", "b"),
+            'cannot edit "~/f": the file is UTF-16, which only read understands; change it with a '
+            "command that converts it and back, such as iconv",
+        ),
+        (
             b"a\n",
             edit("a", "\ud800"),
             "new_string holds a NUL or half a surrogate pair, which is not text",

@@ -11,7 +11,10 @@ from tools.table import TOOLS
 MOST_OF_PREFIX = 10 * 1024
 MOST_OF_BODY = 12 * 1024
 
-NAMES = "read edit write shell exit_plan_mode request_user_input update_goal glob grep todo_write"
+NAMES = (
+    "read edit write shell exit_plan_mode request_user_input update_goal glob grep todo_write "
+    "shell_job"
+)
 
 
 def test_the_tools_stand_in_their_order() -> None:

@@ -439,6 +439,44 @@ async def test_no_update_is_lost_between_two_owners_of_a_counter(tmp_path: Path)
     assert int(path.read_bytes()) == len(made) > 0
 
 
+COUNTING = """
+import sys
+import anyio
+from tools.base import StaleFile
+from tools.local import LocalFiles
+
+async def count(path):
+    files, made = LocalFiles(), 0
+    for _ in range(100):
+        old = await files.read(path, 99)
+        try:
+            await files.replace(path, b"%d" % (int(old.data) + 1), old.stamp)
+        except StaleFile:
+            continue
+        made += 1
+    print(made)
+
+anyio.run(count, sys.argv[1])
+"""
+
+
+async def test_no_update_is_lost_between_two_processes(tmp_path: Path) -> None:
+    path, made = tmp_path / "f", list[int]()
+    path.write_bytes(b"0")
+
+    async def count() -> None:
+        argv = [sys.executable, "-c", COUNTING, str(path)]
+        ended = await anyio.run_process(argv, cwd=Path(__file__).parent.parent)
+        made.append(int(ended.stdout))
+
+    with anyio.fail_after(60):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(count)
+            tasks.start_soon(count)
+    assert int(path.read_bytes()) == sum(made) > 0
+    assert names(tmp_path) == ["f"]
+
+
 # Creating
 
 

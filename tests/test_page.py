@@ -33,6 +33,8 @@ def page_of(data: bytes, first: int = 1, most: int = MOST_LINES, cut: int = 1 <<
         (b"caf\xe9 \xff\n", 1, 9, ["1: caf\\xe9 \\xff"], 1),
         ("\u00e9\u2028\u0085x\x0b\n".encode(), 1, 9, ["1: \u00e9\u2028\u0085x\x0b"], 1),
         (b"\ttab\n", 1, 9, ["1: \ttab"], 1),
+        (b"\xff\xfe" + "\u00e9\r\nb\n".encode("utf-16-le"), 1, 9, ["1: \u00e9", "2: b"], 2),
+        (b"\xfe\xff" + "a\nb".encode("utf-16-be"), 2, 9, ["2: b"], 2),
     ],
 )
 def test_the_lines_asked_for_are_shown(
@@ -52,6 +54,10 @@ def test_the_lines_asked_for_are_shown(
         (b"a\r\nb\r\n", ["CRLF line endings"]),
         (b"a\r\nb\n", ["mixed CRLF and LF line endings"]),
         (BOM + b"a\n", ["BOM"]),
+        (
+            b"\xff\xfe" + "a\r\n".encode("utf-16-le"),
+            ["UTF-16, which edit and write cannot change", "CRLF line endings"],
+        ),
         (b"\xe9\xe8\n", ["2 undecodable bytes shown as \\xNN"]),
         (BOM + b"\xe9\r\nb", [
             "CRLF line endings", "no newline at end", "BOM", "1 undecodable bytes shown as \\xNN",
@@ -93,7 +99,7 @@ def test_output_ends_where_there_is_no_more_room() -> None:
     assert len(page.whole) == 50
 
 
-@pytest.mark.parametrize("data", [b"\0", b"a\0b", "text".encode("utf-16-le")])
+@pytest.mark.parametrize("data", [b"\0", b"a\0b", "text".encode("utf-16-le"), b"\xff\xfea\0\0\0"])
 def test_a_nul_is_no_text(data: bytes) -> None:
     with pytest.raises(NotText):
         page_of(data)

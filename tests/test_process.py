@@ -1,6 +1,7 @@
 import ctypes
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -371,3 +372,38 @@ def test_the_environment_says_that_nobody_sits_at_a_terminal() -> None:
         "GIT_EDITOR": "false",
         "TMPDIR": "/scratch",
     }
+
+
+async def test_output_beyond_what_is_told_is_whole_in_a_file(shell: LocalShell) -> None:
+    ended = await run(shell, "seq 20000; seq 5 >&2")
+    assert ended.truncated
+    (path,) = ended.whole
+    assert path.startswith(f"{shell.scratch}/stdout-")
+    whole = await anyio.Path(path).read_text(encoding="utf-8")
+    assert whole == "".join(f"{number}\n" for number in range(1, 20_001))
+    assert (
+        (await run(shell, "seq 5; seq 20000 >&2")).whole[0].startswith(f"{shell.scratch}/stderr-")
+    )
+    assert (await run(shell, "seq 5")).whole == ()
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
+@pytest.mark.parametrize(
+    ("command", "code"),
+    [
+        ("git log --oneline | wc -l; git -p log --format=%s", 0),
+        ("echo b > b; git add b; git commit", 1),
+        ("git clone -q https://x@127.0.0.1:9/x", 128),
+        ("read answer", 1),
+        ("read answer < /dev/tty", 1),
+    ],
+)
+async def test_what_would_wait_for_a_person_does_not(
+    shell: LocalShell, command: str, code: int
+) -> None:
+    git = "git -c user.name=a -c user.email=b"
+    prepared = f"git init -q; for i in 1 2; do {git} commit -qm $i --allow-empty; done"
+    assert (await run(shell, prepared)).code == 0
+    config = "git config user.name a; git config user.email b; "
+    ended = await run(shell, config + command)
+    assert (ended.code, ended.timed_out) == (code, False)

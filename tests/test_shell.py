@@ -207,6 +207,10 @@ async def test_the_model_gets_the_output_and_how_the_command_ended(cwd: str) -> 
         "a\n[timed out after 500ms]\n[killed by signal: SIGTERM]",
     )
     await check(Ended("a\n", "", 0, timed_out=True), "a\n[timed out after 500ms]")
+    await check(
+        Ended("a\n", "", 1, truncated=True, whole=("/tmp/x.txt",)),
+        "a\n[whole output: /tmp/x.txt]\n[exit code: 1]",
+    )
 
 
 async def test_the_facts_are_kept_as_data(cwd: str) -> None:

@@ -240,6 +240,29 @@ async def test_a_limit_holds_after_a_load_though_prices_are_gone(tmp_path: Path)
         assert "- Cost: 1.00 USD" in await status(play)
 
 
+async def test_a_limit_of_money_that_cannot_be_held_is_told_of_once(tmp_path: Path) -> None:
+    async def check(name: str, expected: int, settings: Any, *costs: Any, **limit: Any) -> None:
+        folder = tmp_path / name
+        folder.mkdir()
+        scripts = [stream(said("Yes"), usage=usage(90, 10, cost=cost)) for cost in costs]
+        async with stage(folder, FakeResponses(*scripts), settings=settings, whole=limit) as play:
+            for _ in costs:
+                await play.prompt()
+            titles = [one["title"] for one in play.editor.updates("notice")]
+            sentence = (
+                "max_cost cannot be held: nobody tells what m costs; give it a price in the "
+                "configuration, or set max_tokens_total"
+            )
+            assert titles == [sentence] * expected
+
+    await check("blind", 1, {}, None, None, None, max_cost=9)
+    await check("late", 1, {}, 0.5, None, None, max_cost=9)
+    await check("seldom", 1, {}, None, 0.5, 0.5, max_cost=9)
+    await check("told", 0, {}, 0.5, 0.5, max_cost=9)
+    await check("priced", 0, {"price": PRICE}, None, None, max_cost=9)
+    await check("no-limit", 0, {}, None, None)
+
+
 async def test_costs_of_two_currencies_are_told_apart_and_limited_together(tmp_path: Path) -> None:
     scripts = [
         stream(said("One"), usage=usage(1_000_000, 0)),

@@ -33,8 +33,12 @@ FIRST = {"glob": "pattern", "grep": "pattern"}
 """What the argument that always stands first is called, where it is no file_path."""
 
 
+@dataclass
 class Nobody:
     """Neither a person nor a shell is there."""
+
+    tmp: str = ""
+    """What commands would see as /tmp."""
 
     async def review(self, plan: str) -> NoAnswer:
         return NoAnswer("nobody is there")
@@ -43,7 +47,7 @@ class Nobody:
         return NoAnswer("nobody is there")
 
     async def hold(self) -> Hold:
-        return Hold()
+        return Hold(tmp=self.tmp)
 
     async def fill(self, message: str, form: Mapping[str, object]) -> Filled:
         return Filled("cancel")
@@ -67,6 +71,7 @@ class Workspace:
     root: Path
     files: Files = field(default_factory=LocalFiles)
     seen: Seen = field(default_factory=Seen)
+    tmp: str = ""
 
     def __post_init__(self) -> None:
         self.root = self.root.resolve()
@@ -85,7 +90,7 @@ class Workspace:
         bound = TOOLS[tool].bind({**named, **arguments}, str(self.root))
         if isinstance(bound, Result):
             return bound
-        nobody = Nobody()
+        nobody = Nobody(self.tmp)
         context = Context(
             cwd=str(self.root),
             roots=(str(self.root),),

@@ -6,7 +6,7 @@ Rule 3: bind() and card() are pure, so that a stored conversation shows what the
 Rule 4: prepare() looks, run() acts. What prepare() shows is what a person is asked to allow.
 """
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from functools import partial
 from typing import Any, Generic, Literal, Protocol, TypeAlias, TypeVar
 
@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from tools.argv import Line
 from tools.frozen import frozen
 from tools.schemas import SCHEMAS
-from tools.seen import Seen, Stamp
+from tools.seen import Seen, Stamp, Version
 
 Kind = Literal["read", "edit", "execute", "search", "fetch", "other"]
 
@@ -296,6 +296,10 @@ class Files(Protocol):
         """The path with every symbolic link followed; what does not exist is kept as written."""
         ...
 
+    async def versions(self, paths: Iterable[str]) -> dict[str, Version | None]:
+        """Which state each file is in, as far as its status tells; None: nothing can be seen."""
+        ...
+
     async def scan(self, path: str, feed: Callable[[bytes], None]) -> Stamp | None:
         """Feed all bytes, block by block, in a worker thread; None if nothing is there.
 
@@ -329,6 +333,18 @@ class Files(Protocol):
         ...
 
 
+class Buffers(Protocol):
+    """The texts that an editor holds, which may not be on disk yet; paths are as it names them."""
+
+    async def buffer(self, path: str) -> str | None:
+        """The text of a file as the editor has it, saved or not; None where it does not say."""
+        ...
+
+    async def set_buffer(self, path: str, text: str) -> bool:
+        """Let the editor have a whole new text of a file; whether it said that it took it."""
+        ...
+
+
 class NotRegular(OSError):
     """Something is there that is not a regular file; the text says what."""
 
@@ -358,6 +374,8 @@ class Ended:
     timed_out: bool = False
     truncated: bool = False
     """Output was dropped; the texts say where and how much."""
+    whole: tuple[str, ...] = ()
+    """The files that hold all of such output."""
     notes: tuple[str, ...] = ()
     """What a sandbox has to say about it."""
 
@@ -379,6 +397,8 @@ class Hold:
     """What it leaves open, or why there is none."""
     refusal: str = ""
     """Why no command may run at all."""
+    tmp: str = ""
+    """The folder that commands see as /tmp; empty: they see what everybody sees."""
 
 
 class Shell(Protocol):
@@ -399,10 +419,50 @@ class Shell(Protocol):
     ) -> Ended:
         """Run one bash command line to its end; `output` gets every piece as it comes.
 
-        timeout is in seconds; reach is one that the person has allowed, for this command alone.
+        timeout is in seconds and may be infinite; reach is one that the person has allowed, for
+        this command alone.
         Nothing the command started is left when this returns, also when it is cancelled.
         OSError: the command could not be started.
         """
+        ...
+
+
+class Job(Protocol):
+    """A command that goes on in the background."""
+
+    @property
+    def id(self) -> str: ...
+    @property
+    def ended(self) -> Ended | OSError | None:
+        """How it ended, or why it could not be started; None: it runs."""
+        ...
+
+    def news(self) -> str:
+        """What it printed since this was asked last."""
+        ...
+
+    async def news_within(self, seconds: float) -> None:
+        """Wait until it says something or ends, or so long."""
+        ...
+
+    async def end_within(self, seconds: float) -> None:
+        """Wait until it ends, or so long."""
+        ...
+
+    async def kill(self) -> None:
+        """End it, with all that it started; returns when nothing is left."""
+        ...
+
+
+class Jobs(Protocol):
+    """The commands that go on in the background of a session."""
+
+    async def start(self, run: Callable[[Callable[[str], None]], Awaitable[Ended]]) -> Job:
+        """Let a command run on; it is told where its output goes. OSError: there can be no more."""
+        ...
+
+    def find(self, job: str) -> Job | None:
+        """The job of this id, running or not."""
         ...
 
 
@@ -426,6 +486,8 @@ class Context:
     """Where files may be read without asking, besides the roots."""
     is_barred: Callable[[str], bool] = lambda _: False
     """Whether a rule keeps the file at a resolved path from being read."""
+    jobs: Jobs | None = None
+    """None: nothing goes on after a call."""
 
 
 class Arguments(BaseModel):

@@ -40,7 +40,8 @@ class ConfinedShell:
         """As well as this machine can."""
         if self.fence.reach == "danger-full-access":
             return Hold()
-        return replace(self.layers.hold, reach=self.fence.reach)
+        tmp = self.fence.scratch if "N" in self.layers.working else ""
+        return replace(self.layers.hold, reach=self.fence.reach, tmp=tmp)
 
     async def run(
         self,
@@ -67,7 +68,7 @@ class ConfinedShell:
             launch = Launch(started, environment, "/", (*passed, say))
             moved: list[str] = []
             try:
-                ended = await follow(launch, timeout=timeout, output=output)
+                ended = await follow(launch, timeout=timeout, output=output, spill=fence.scratch)
             finally:
                 await _tidy(found.watched, moved)
             said = _heard(hear)

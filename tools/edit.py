@@ -5,7 +5,9 @@ from pydantic import Field
 from tools import paths
 from tools.base import Arguments, Card, Change, Context, Prepared, Result, Tool
 from tools.hint import hint
-from tools.known import Known, known, look, unfitting, unwritable
+from tools.known import Known, known, look, outcome, unfitting, unparsable, unwritable
+from tools.notebook import AS_JSON, is_notebook
+from tools.seen import digest
 from tools.splice import BOM, Ambiguous, Spliced, Unmatched, decode, splice
 from tools.target import locate
 
@@ -42,7 +44,8 @@ async def _prepare(arguments: EditArguments, context: Context) -> Prepared | Res
         return _unmade(arguments.old_string, file, spliced)
     if spliced.data == file.present.data:
         return Result.error("old_string and new_string must differ in more than line endings")
-    if refused := unfitting(file.target, file.present, arguments.new_string):
+    refused = unfitting(file.target, file.present, arguments.new_string)
+    if refused := refused or unparsable(file.target, spliced.data):
         return refused
     change = file.change(spliced.data)
 
@@ -50,8 +53,9 @@ async def _prepare(arguments: EditArguments, context: Context) -> Prepared | Res
         stamp = await file.replace(spliced.data, context)
         if isinstance(stamp, Result):
             return stamp
-        context.seen.edited(file.target.resolved, stamp, file.sight, spliced.edited)
-        text = _text(file, spliced) if every else _text(file, None)
+        if stamp.digest == digest(spliced.data):
+            context.seen.edited(file.target.resolved, stamp, file.sight, spliced.edited)
+        text = _text(file, spliced if every else None) + outcome(stamp, spliced.data)
         return Result(text, shown=(change,), title=_title(arguments, context.cwd))
 
     return Prepared(file.target.access, run, (change,), file.rewrite(spliced.data))
@@ -93,7 +97,8 @@ def _unmade(wanted: str, file: Known, found: Unmatched | Ambiguous) -> Result:
         )
     text = decode(file.present.data.removeprefix(BOM)).replace("\r\n", "\n")
     near = hint(text, wanted.replace("\r\n", "\n"))
-    return Result.error(f'old_string was not found in "{path}"' + (f"; {near}" if near else ""))
+    advice = "; ".join(filter(None, (near, AS_JSON * is_notebook(path))))
+    return Result.error(f'old_string was not found in "{path}"' + f"; {advice}" * bool(advice))
 
 
 def _text(file: Known, spliced: Spliced | None) -> str:

@@ -8,8 +8,10 @@ Rule 2: texts of refusals are those that models recover from; they say what to d
 import re
 
 from tools.base import Bytes, Change, Context, FileTooLarge, Result, Rewrite, StaleFile
+from tools.charset import charset
 from tools.frozen import frozen
-from tools.seen import Sight, Stamp
+from tools.notebook import AS_JSON, is_broken, is_notebook
+from tools.seen import Sight, Stamp, digest
 from tools.splice import UNDECODABLE, decode
 from tools.target import MOVED, Target
 
@@ -37,7 +39,10 @@ class Known:
         return Rewrite(self.target.resolved, self.present.data, data)
 
     async def replace(self, data: bytes, context: Context) -> Stamp | Result:
-        """Put new bytes in the file's place, if it is still the same."""
+        """Put new bytes in the file's place, if it is still the same; the stamp is of the outcome.
+
+        Where the outcome is other bytes, nothing is known of the file any more.
+        """
         if await self.target.has_moved(context.files):
             return self.target.refusal(MOVED)
         try:
@@ -46,6 +51,13 @@ class Known:
             return self.target.refusal(CHANGED)
         except OSError as error:
             return self.target.refusal(error)
+
+
+def outcome(stamp: Stamp, data: bytes) -> str:
+    """What became of a change in the editor, as a sentence; nothing where the disk has it."""
+    if stamp.digest != digest(data):
+        return " The editor changed the text once more, as formatters do: read it before you go on."
+    return " It is unsaved in the editor; commands see what is on disk." * stamp.unsaved
 
 
 async def look(target: Target, context: Context) -> Bytes | Result | None:
@@ -58,9 +70,14 @@ async def look(target: Target, context: Context) -> Bytes | Result | None:
         )
     except OSError as error:
         return target.refusal(error)
-    if present is not None and b"\0" in present.data:
-        return target.refusal("binary file")
-    return present
+    if present is None:
+        return None
+    if declared := charset(present.data):
+        return target.refusal(
+            f"the file is {declared}, which only read understands; change it with a command that "
+            "converts it and back, such as iconv"
+        )
+    return target.refusal("binary file") if b"\0" in present.data else present
 
 
 def known(target: Target, present: Bytes, context: Context, unread: str) -> Known | Result:
@@ -69,7 +86,8 @@ def known(target: Target, present: Bytes, context: Context, unread: str) -> Know
     if sight is None:
         return Result.error(unread)
     if sight.stamp.digest != present.stamp.digest:
-        return target.refusal(CHANGED)
+        by = " by a command of yours" * context.seen.is_overtaken(target.resolved)
+        return target.refusal(CHANGED + by)
     return Known(target, present, sight)
 
 
@@ -77,6 +95,13 @@ def unwritable(name: str, text: str) -> Result | None:
     """A Result if no text file can hold the text of this argument."""
     if _UNWRITABLE.search(text):
         return Result.error(f"{name} holds a NUL or half a surrogate pair, which is not text")
+    return None
+
+
+def unparsable(target: Target, data: bytes) -> Result | None:
+    """A Result if a notebook would be none any more with these bytes."""
+    if is_notebook(target.resolved) and is_broken(data):
+        return target.refusal(f"that would be no valid JSON; {AS_JSON}")
     return None
 
 

@@ -6,7 +6,7 @@ Rule 2: changes of one path run one after another.
 """
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from weakref import WeakValueDictionary
 
 import anyio
@@ -17,7 +17,7 @@ from tools.base import Bytes, Found, Query
 from tools.commit import Move
 from tools.exchange import exchange
 from tools.search import FindRipgrep, ripgrep, search
-from tools.seen import Stamp
+from tools.seen import Stamp, Version
 
 
 class LocalFiles:
@@ -36,6 +36,10 @@ class LocalFiles:
     async def resolve(self, path: str) -> str:
         """The path with every symbolic link followed; what does not exist is kept as written."""
         return await to_thread.run_sync(os.path.realpath, path)
+
+    async def versions(self, paths: Iterable[str]) -> dict[str, Version | None]:
+        """Which state each file is in; None: nothing can be seen."""
+        return await to_thread.run_sync(regular.versions, tuple(paths))
 
     async def scan(self, path: str, feed: Callable[[bytes], None]) -> Stamp | None:
         """Feed all bytes, block by block, in a worker thread; None if nothing is there."""

@@ -10,6 +10,7 @@ Rule 3: memory is bounded, whatever arrives.
 import codecs
 import re
 import unicodedata
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 HEAD = 24 * 1024
@@ -36,6 +37,8 @@ _OPENING = re.compile(r"(\x1b[\[\]PX^_]?|\x9b)")
 class Capture:
     """One stream of a program. feed() what it printed, finish() at its end, then read text()."""
 
+    spill: Callable[[bytes], None] | None = None
+    """Given the whole, from its beginning, as soon as something of it has to be dropped."""
     _decoder: codecs.IncrementalDecoder = field(
         default_factory=lambda: codecs.getincrementaldecoder("utf-8")("replace")
     )
@@ -102,12 +105,17 @@ class Capture:
 
     def _keep(self, text: str) -> None:
         data = text.encode()
+        self._spill(data)
         self._size += len(data)
         room = HEAD - len(self._head)
         self._head += data[:room]
         self._tail += data[room:]
         if len(self._tail) > 2 * TAIL:
             del self._tail[:-TAIL]
+
+    def _spill(self, data: bytes) -> None:
+        if self.spill is not None and self._size + len(data) > HEAD + TAIL:
+            self.spill(data if self.truncated else bytes(self._head + self._tail) + data)
 
 
 def one_line(text: str, limit: int = 200) -> str:

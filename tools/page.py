@@ -4,11 +4,13 @@ It knows nothing of files: bytes in, block by block, however large the whole is.
 
 Rule 1: memory holds the lines asked for, each up to what is shown of it, and never the file.
 Rule 2: lines end at LF and nowhere else. A CR before it, and a byte order mark, are not shown.
-Rule 3: a byte that is not UTF-8 is shown as \xNN; a NUL means that this is no text.
+Rule 3: a byte that is not UTF-8 is shown as \xNN; a NUL means that this is no text. What a byte
+order mark declares as UTF-16 or UTF-32 is shown as the text it is.
 """
 
 from re import Match
 
+from tools.charset import Recoded
 from tools.seen import Span
 from tools.splice import BOM, UNDECODABLE, decode
 
@@ -46,6 +48,7 @@ class Page:
         self._room = _MOST_BYTES
         self._head = self._tail = b""
         self._ends = self._crlf = self._undecodable = 0
+        self._recoded = Recoded()
 
     @property
     def last(self) -> int:
@@ -54,6 +57,9 @@ class Page:
 
     def feed(self, block: bytes) -> None:
         """Take the bytes that follow; raises NotText."""
+        self._take(self._recoded.feed(block))
+
+    def _take(self, block: bytes) -> None:
         if b"\0" in block:
             raise NotText
         self._head = (self._head + block[: len(BOM)])[: len(BOM)]
@@ -63,7 +69,8 @@ class Page:
         self._pick(block)
 
     def close(self) -> None:
-        """All bytes have passed by."""
+        """All bytes have passed by; raises NotText."""
+        self._take(self._recoded.finish())
         if self._tail not in (b"", b"\n"):
             self._end_line(b"")
 
@@ -72,6 +79,9 @@ class Page:
         mixed = "CRLF" if self._crlf == self._ends else "mixed CRLF and LF"
         unended = self.last == self.lines and self._tail != b"\n"
         facts = {
+            f"{self._recoded.charset}, which edit and write cannot change": bool(
+                self._recoded.charset
+            ),
             f"{mixed} line endings": self._crlf > 0,
             "no newline at end": bool(self.rows) and unended,
             "BOM": self._head == BOM,

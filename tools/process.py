@@ -20,7 +20,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 import anyio
@@ -30,6 +30,7 @@ from tools.base import Ended, Hold, Reach
 from tools.frozen import frozen
 from tools.offspring import MARK, kill_tree, signal_group, sweep
 from tools.output import Capture
+from tools.spill import Spill
 
 _LONGEST_ARGUMENT = 128 * 1024
 """execve(2): a single argument, with the NUL at its end, holds no more."""
@@ -91,7 +92,7 @@ class LocalShell:
     ) -> Ended:
         with script(command, self.scratch) as (argv, passed):
             launch = Launch(argv, self.environment, cwd, passed)
-            return await follow(launch, timeout=timeout, output=output)
+            return await follow(launch, timeout=timeout, output=output, spill=self.scratch)
 
 
 @contextmanager
@@ -115,11 +116,17 @@ async def follow(
     *,
     timeout: float,  # noqa: ASYNC109 (it is the program's, and its end is a result)
     output: Callable[[str], None],
+    spill: str | None = None,
 ) -> Ended:
-    """Run one program to its end; the contract is that of Shell.run in tools.base."""
+    """Run one program to its end; the contract is that of Shell.run in tools.base.
+
+    spill is the folder for output that is more than a result holds; None: it is dropped.
+    """
     mark = secrets.token_hex(16)
     leader = _start(launch, mark)
-    streams = Streams(output)
+    spills = [] if spill is None else [Spill(spill, name) for name in ("stdout", "stderr")]
+    captures = [Capture(one.write) for one in spills] or [Capture(), Capture()]
+    streams = Streams(output, (captures[0], captures[1]))
     timed_out = False
     try:
         async with anyio.create_task_group() as readers:
@@ -135,7 +142,10 @@ async def follow(
     finally:
         with anyio.CancelScope(shield=True):
             await bury(leader, mark)
-    return _ended(leader.returncode, streams.captures, timed_out=timed_out)
+        for one in spills:
+            one.close()
+    ended = _ended(leader.returncode, streams.captures, timed_out=timed_out)
+    return replace(ended, whole=tuple(one.path for one in spills if one.path is not None))
 
 
 @dataclass(slots=True)
@@ -143,7 +153,7 @@ class Streams:
     """What one program prints on its two streams, as it comes."""
 
     output: Callable[[str], None]
-    captures: tuple[Capture, Capture] = field(default_factory=lambda: (Capture(), Capture()))
+    captures: tuple[Capture, Capture]
     _open: int = 2
     _heard: anyio.Event = field(default_factory=anyio.Event)
     """Something came, or a stream ended, since it was last replaced."""

@@ -8,7 +8,10 @@ from pydantic import Field
 
 from tools import paths
 from tools.base import Arguments, Card, Context, Prepared, Result, Tool
+from tools.known import MOST_BYTES
+from tools.notebook import cells, is_notebook
 from tools.page import MOST_LINES, NotText, Page
+from tools.splice import count_lines
 from tools.target import MOVED, Target, locate
 
 
@@ -42,10 +45,30 @@ async def _prepare(arguments: ReadArguments, context: Context) -> Prepared | Res
         return target
 
     async def run() -> Result:
+        if is_notebook(target.resolved) and arguments.offset is None and arguments.limit is None:
+            told = await _cells(target, context)
+            if told is not None:
+                return told
         page = Page(arguments.offset or 1, min(arguments.limit or MOST_LINES, MOST_LINES))
         return await _read(target, page, context)
 
     return Prepared(target.access, run)
+
+
+async def _cells(target: Target, context: Context) -> Result | None:
+    """A notebook as its cells; None where it is better read as text."""
+    try:
+        found = await context.files.read(target.resolved, MOST_BYTES)
+    except OSError:
+        return None
+    shown = None if found is None else cells(found.data)
+    if found is None or shown is None or await target.has_moved(context.files):
+        return None
+    context.seen.read(target.resolved, found.stamp, lines=count_lines(found.data), shown=())
+    note = f"\n({_UNSAVED})" * found.stamp.unsaved
+    return Result(
+        f"<path>{target.path}</path>\n<type>notebook</type>\n<content>\n{shown}{note}\n</content>"
+    )
 
 
 async def _read(target: Target, page: Page, context: Context) -> Result:
@@ -53,23 +76,26 @@ async def _read(target: Target, page: Page, context: Context) -> Result:
         return target.refusal(MOVED)
     try:
         stamp = await context.files.scan(target.resolved, page.feed)
+        page.close()
     except NotText:
         return target.refusal("binary file")
     except OSError as error:
         return target.refusal(error)
     if stamp is None:
         return target.refusal("not found")
-    page.close()
     if page.first > max(page.lines, 1):
         where = f'"{target.path}" ({page.lines} lines)'
         return Result.error(f"offset {page.first} is out of range for {where}")
     context.seen.read(target.resolved, stamp, lines=page.lines, shown=page.whole)
-    return Result(_text(target.path, page))
+    return Result(_text(target.path, page, [*page.notes(), *[_UNSAVED] * stamp.unsaved]))
 
 
-def _text(path: str, page: Page) -> str:
+_UNSAVED = "unsaved text of the editor; commands see what is on disk"
+
+
+def _text(path: str, page: Page, facts: list[str]) -> str:
     rows = "".join(f"{row}\n" for row in page.rows) + "\n" * bool(page.rows)
-    notes = f"\n({', '.join(page.notes())})" * bool(page.notes())
+    notes = f"\n({', '.join(facts)})" * bool(facts)
     return (
         f"<path>{path}</path>\n<type>file</type>\n<content>\n"
         f"{rows}{_footer(page)}{notes}\n</content>"

@@ -6,7 +6,7 @@ Rule 2: as many bytes are read as the file had when it was opened, so that a gro
 
 import os
 import stat
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
 
 from tools.base import Bytes, FileTooLarge, NotRegular
@@ -86,6 +86,18 @@ def whole(descriptor: int, status: os.stat_result) -> Bytes:
 def version(status: os.stat_result) -> Version:
     """What a Stamp keeps of a status."""
     return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
+
+
+def versions(paths: Iterable[str]) -> dict[str, Version | None]:
+    """The version of what is at each path; None: nothing can be seen there."""
+    return {path: _version_at(path) for path in paths}
+
+
+def _version_at(path: str) -> Version | None:
+    try:
+        return version(os.lstat(path))
+    except OSError:
+        return None
 
 
 def _demand_regular(status: os.stat_result) -> None:

@@ -109,6 +109,12 @@ SCHEMAS: dict[str, dict[str, Any]] = {
                 "description": "Where it runs; relative to the session's folder, the default.",
                 "title": "Workdir",
             },
+            "run_in_background": {
+                "anyOf": [{"type": "boolean"}, {"type": "null"}],
+                "default": None,
+                "description": "Let it run on, a server say, and go on at once: its id is for shell_job.",
+                "title": "Run In Background",
+            },
         },
         "required": ["command", "description"],
         "title": "ShellArguments",
@@ -312,6 +318,22 @@ SCHEMAS: dict[str, dict[str, Any]] = {
         "title": "TodoWriteArguments",
         "type": "object",
     },
+    "tools.shell_job.ShellJobArguments": {
+        "additionalProperties": False,
+        "description": "What the model passes to follow a job.",
+        "properties": {
+            "id": {"description": "As shell gave it.", "title": "Id", "type": "string"},
+            "action": {
+                "description": "poll: what it printed since the last time, and whether it still runs.",
+                "enum": ["poll", "kill"],
+                "title": "Action",
+                "type": "string",
+            },
+        },
+        "required": ["id", "action"],
+        "title": "ShellJobArguments",
+        "type": "object",
+    },
     "tools.shell.ConfinedArguments": {
         "additionalProperties": False,
         "description": "What the model passes where commands run in a sandbox.",
@@ -337,6 +359,12 @@ SCHEMAS: dict[str, dict[str, Any]] = {
                 "default": None,
                 "description": "Where it runs; relative to the session's folder, the default.",
                 "title": "Workdir",
+            },
+            "run_in_background": {
+                "anyOf": [{"type": "boolean"}, {"type": "null"}],
+                "default": None,
+                "description": "Let it run on, a server say, and go on at once: its id is for shell_job.",
+                "title": "Run In Background",
             },
             "sandbox_permissions": {
                 "anyOf": [

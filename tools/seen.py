@@ -33,6 +33,8 @@ class Stamp:
     """Of all bytes."""
     version: Version
     """Which file that was; equal versions are no proof of equal bytes."""
+    unsaved: bool = False
+    """They were an editor's and not on disk."""
 
 
 def new_digest() -> blake2b:
@@ -88,6 +90,8 @@ class Seen:
         self._by_file: dict[Span, Sight] = {}
         """By device and inode."""
         self._new: dict[str, Sight] = {}
+        self._overtaken: set[str] = set()
+        """What commands of this session have changed since."""
 
     def find(self, path: str, stamp: Stamp) -> Sight | None:
         """What was last seen of the file that is there now: of these bytes, if they were seen.
@@ -102,6 +106,18 @@ class Seen:
     def knows(self, path: str) -> bool:
         """Something was seen at this path, whatever is there now."""
         return path in self._by_path
+
+    def paths(self) -> tuple[str, ...]:
+        """Every path at which something was seen."""
+        return tuple(self._by_path)
+
+    def overtaken(self, paths: Iterable[str]) -> None:
+        """A command has changed these files."""
+        self._overtaken.update(paths)
+
+    def is_overtaken(self, path: str) -> bool:
+        """A command has changed the file since it was seen."""
+        return path in self._overtaken
 
     def read(self, path: str, stamp: Stamp, *, lines: int, shown: Iterable[Span]) -> None:
         """These lines of the file were shown, whole; `lines` is how many it has."""
@@ -137,6 +153,7 @@ class Seen:
         self._know(Sight(sight.path, sight.stamp, sight.lines, _union(sight.shown)))
 
     def _keep(self, sight: Sight) -> None:
+        self._overtaken.discard(sight.path)
         self._know(sight)
         self._new[sight.path] = sight
 

@@ -6,10 +6,12 @@ Rule 1: a command that ran is a success whatever its exit code; the text tells t
 Rule 2: the model gets the output as it is, the person the same without the final line ends.
 """
 
+import math
 import re
 import stat
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from glob import glob
 from typing import Literal
 
@@ -17,7 +19,8 @@ import anyio
 import anyio.to_thread
 from pydantic import Field
 
-from tools import paths
+from tools import paths, told
+from tools.aftermath import watched
 from tools.argv import Word, Words
 from tools.base import (
     REACHES,
@@ -34,8 +37,10 @@ from tools.base import (
     Text,
     Tool,
 )
+from tools.jobs import Run
 from tools.output import one_line
 from tools.programs import only_reads
+from tools.shell_job import report
 from tools.shell_line import is_disguised, look
 
 _DEFAULT_TIMEOUT = 120_000
@@ -57,6 +62,10 @@ class ShellArguments(Arguments):
     )
     workdir: str | None = Field(
         default=None, description="Where it runs; relative to the session's folder, the default."
+    )
+    run_in_background: bool | None = Field(
+        default=None,
+        description="Let it run on, a server say, and go on at once: its id is for shell_job.",
     )
 
 
@@ -111,20 +120,43 @@ async def _prepare(arguments: ShellArguments, context: Context) -> Prepared | Re
     )
     milliseconds = arguments.timeout_ms or _DEFAULT_TIMEOUT
 
-    async def run() -> Result:
+    async def run(
+        output: Callable[[str], None] = context.output, seconds: float = milliseconds / 1000
+    ) -> Ended:
+        return await context.shell.run(
+            command, cwd=folder, timeout=seconds, output=output, reach=wanted
+        )
+
+    async def to_its_end() -> Result:
         try:
-            ended = await context.shell.run(
-                command,
-                cwd=folder,
-                timeout=milliseconds / 1000,
-                output=context.output,
-                reach=wanted,
-            )
+            async with watched(context) as changes:
+                ended = await run()
+            return _result(ended, milliseconds, changes)
         except OSError as error:
             return _failure(f"the command could not be started: {error}")
-        return _result(ended, milliseconds)
 
-    return Prepared(access, run, _shown(arguments, hold), declined=_declined(wanted))
+    async def beside() -> Result:
+        limit = math.inf if arguments.timeout_ms is None else arguments.timeout_ms / 1000
+        return await _beside(context, partial(run, seconds=limit))
+
+    deed = beside if arguments.run_in_background else to_its_end
+    return Prepared(access, deed, _shown(arguments, hold), declined=_declined(wanted))
+
+
+_FIRST_LOOK = 0.5
+"""Seconds: what fails at once says so in the answer."""
+
+
+async def _beside(context: Context, run: Run) -> Result:
+    """Let a command run on beside the conversation."""
+    if context.jobs is None:
+        return _failure("nothing can run in the background here")
+    try:
+        job = await context.jobs.start(run)
+    except OSError as error:
+        return _failure(str(error))
+    await job.end_within(_FIRST_LOOK)
+    return report(job, f"Started {job.id}; follow it with shell_job.")
 
 
 _SHOWN = {
@@ -154,8 +186,8 @@ def _not_wider(wanted: Reach | None, hold: Hold) -> str:
 
 def _shown(arguments: ShellArguments, hold: Hold) -> tuple[Text, ...] | None:
     """What a person is told who is asked: what for, with which limits, and what cannot be seen."""
-    told = (*_limits(arguments, hold), *_unseen(arguments.command))
-    return (Text(arguments.description), Text(_lines(*told))) if told else None
+    more = (*_limits(arguments, hold), *_unseen(arguments.command))
+    return (Text(arguments.description), Text(told.lines(*more))) if more else None
 
 
 def _limits(arguments: ShellArguments, hold: Hold) -> tuple[str, ...]:
@@ -271,8 +303,8 @@ def _failure(text: str) -> Result:
     return replace(result, shown=(Console(result.text),))
 
 
-def _result(ended: Ended, milliseconds: int) -> Result:
-    text = _lines(_body(ended), *_markers(ended, milliseconds))
+def _result(ended: Ended, milliseconds: int, changes: Iterable[str]) -> Result:
+    text = told.lines(told.output(ended), *told.markers(ended, milliseconds), *changes)
     data = {
         "exitCode": ended.code,
         "signal": ended.signal,
@@ -287,47 +319,14 @@ def _result(ended: Ended, milliseconds: int) -> Result:
     )
 
 
-def _body(ended: Ended) -> str:
-    errors = [f"[stderr]\n{ended.stderr}"] if ended.stderr else []
-    printed = [ended.stdout] if ended.stdout else []
-    return _lines(*printed, *errors) or "(no output)"
-
-
-def _lines(*texts: str) -> str:
-    """The texts, each beginning on a line of its own; nothing is added at the end."""
-    joined = ""
-    for text in texts:
-        joined += text if not joined or joined.endswith("\n") else f"\n{text}"
-    return joined
-
-
-_HINT = (
-    "[if the command must have that, call again with sandbox_permissions and a justification; "
-    "the user is asked]"
-)
-
-
-def _markers(ended: Ended, milliseconds: int) -> list[str]:
-    """How the command ended, where that is worth a word."""
-    markers = [f"[sandbox: {note}]" for note in ended.notes]
-    if any("denied" in note for note in ended.notes):
-        markers.append(_HINT)
-    if ended.timed_out:
-        markers.append(f"[timed out after {milliseconds}ms]")
-    if ended.signal is not None:
-        markers.append(f"[killed by signal: {ended.signal}]")
-    elif ended.code:
-        markers.append(f"[exit code: {ended.code}]")
-    return markers
-
-
 SHELL: Tool[ShellArguments] = Tool(
     name="shell",
     description=(
         "Run a command in bash and get its output. Each call is a fresh shell: the working "
         "directory and variables do not persist, standard input is empty, there is no terminal. "
-        "What a command leaves in the background ends with the call. To look at or change files, "
-        "use read, edit and write: the output of cat does not count as reading."
+        "What a command leaves running ends with the call, unless run_in_background is set. To "
+        "look at or change files, use read, edit and write: the output of cat does not count as "
+        "reading."
     ),
     arguments=ShellArguments,
     card=_card,

@@ -10,6 +10,7 @@ from tools.grep import GREP
 from tools.read import READ
 from tools.request_user_input import REQUEST_USER_INPUT
 from tools.shell import SHELL
+from tools.shell_job import SHELL_JOB
 from tools.todo_write import TODO_WRITE
 from tools.update_goal import UPDATE_GOAL
 from tools.write import WRITE
@@ -27,5 +28,6 @@ TOOLS: dict[str, Tool[Any]] = {
         GLOB,
         GREP,
         TODO_WRITE,
+        SHELL_JOB,
     )
 }

@@ -1,12 +1,17 @@
 """The file a call is about: found once, judged for the policy, and found again before the deed."""
 
+import os
 from typing import Literal
+
+from anyio.to_thread import run_sync
 
 from tools import paths
 from tools.base import Access, Context, Files, FileTooLarge, NotRegular, Result
 from tools.frozen import frozen
 
 Verb = Literal["read", "edit", "write", "search"]
+
+_TMP = "/tmp"  # noqa: S108 (the name that programs know)
 
 MOVED = "the path leads elsewhere by now"
 
@@ -36,13 +41,29 @@ async def locate(verb: Verb, file_path: str, context: Context) -> Target | Resul
     """The file or folder that a call names, or a Result that says why it can be none."""
     if wrong := paths.fault(file_path):
         return Result.error(wrong)
-    path = paths.absolute(file_path, context.cwd)
+    path, own = await _meant(paths.absolute(file_path, context.cwd), context)
     resolved = await context.files.resolve(path)
-    roots = (*context.roots, *context.readable) if verb == "read" else context.roots
+    roots = (*context.roots, *own, *(context.readable if verb == "read" else ()))
     target = Target(verb, path, resolved, _access(verb, path, resolved, roots))
     if paths.is_off_limits(resolved):
         return target.refusal("not a regular file")
     return target
+
+
+async def _meant(path: str, context: Context) -> tuple[str, tuple[str, ...]]:
+    """The path that the model means, and the folder that the session has for itself there.
+
+    While commands see a folder of the session's as /tmp, what they put there is what is meant.
+    """
+    if not paths.is_inside(path, _TMP) or any(paths.is_inside(path, one) for one in context.roots):
+        return path, ()
+    tmp = (await context.shell.hold()).tmp
+    if not tmp or paths.is_inside(path, tmp):
+        return path, (tmp,) if tmp else ()
+    seen = tmp + path.removeprefix(_TMP)
+    if not await run_sync(os.path.lexists, seen) and await run_sync(os.path.lexists, path):
+        return path, ()
+    return seen, (tmp,)
 
 
 def _access(verb: str, path: str, resolved: str, roots: tuple[str, ...]) -> Access:

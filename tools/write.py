@@ -8,8 +8,8 @@ from pydantic import Field
 
 from tools import paths
 from tools.base import Arguments, Card, Change, Context, Prepared, Result, Rewrite, Tool
-from tools.known import Known, known, look, unfitting, unwritable
-from tools.seen import Span, Stamp
+from tools.known import Known, known, look, outcome, unfitting, unparsable, unwritable
+from tools.seen import Span, Stamp, digest
 from tools.splice import BOM, count_lines, overwrite
 from tools.target import MOVED, Target, locate
 
@@ -42,6 +42,8 @@ async def _prepare(arguments: WriteArguments, context: Context) -> Prepared | Re
     present = await look(target, context)
     if isinstance(present, Result):
         return present
+    if broken := unparsable(target, arguments.content.encode()):
+        return broken
     if present is None:
         return _prepared(arguments, target, None, context)
     file = known(target, present, context, _unread(target))
@@ -66,8 +68,10 @@ def _prepared(
             stamp = await file.replace(data, context)
         if isinstance(stamp, Result):
             return stamp
-        context.seen.wrote(target.resolved, stamp, lines=count_lines(data))
+        if stamp.digest == digest(data):
+            context.seen.wrote(target.resolved, stamp, lines=count_lines(data))
         deed = f"{'Created' if file is None else 'Updated'} file {_facts(content, data)}"
+        deed += outcome(stamp, data)
         text = f"<path>{target.path}</path>\n<type>file</type>\n{deed}"
         return Result(text, shown=(change,), title=_title(arguments, context.cwd))
 

@@ -120,6 +120,26 @@ class SessionEditor:
         call = {"toolCallId": card_id, "title": title, "kind": "other", "status": "pending"}
         return await self._choose(call, options)
 
+    async def buffer(self, path: str) -> str | None:
+        """The text of a file as the editor has it, saved or not; None where it does not say."""
+        answer = _object(await self._ask("fs/read_text_file", self._about(path)))
+        content = answer.get("content")
+        return content if isinstance(content, str) else None
+
+    async def set_buffer(self, path: str, text: str) -> bool:
+        """Let the editor have a whole new text of a file; whether it said that it took it."""
+        if not self.can.fs_write:
+            return False
+        params = {**self._about(path), "content": text}
+        try:
+            await self._connection.request("fs/write_text_file", params)
+        except EditorError:
+            return False
+        return True
+
+    def _about(self, path: str) -> Update:
+        return {"sessionId": self._session, "path": path}
+
     async def _choose(
         self, call: Update, options: list[Update], meta: Update | None = None
     ) -> str | None:

@@ -1,0 +1,232 @@
+"""Commands that go on in the background, with real processes."""
+
+import json
+import os
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from tests.fake_responses import FakeResponses, called, said, stream
+from tests.stage import stage
+from tests.test_process import LONG, sleepers
+from tests.workspace import Nobody
+from tools.base import Console, Context, Ended, Prepared, Result
+from tools.environment import child_environment
+from tools.jobs import MOST_RUNNING, LocalJobs
+from tools.local import LocalFiles
+from tools.process import LocalShell
+from tools.seen import Seen
+from tools.shell import SHELL
+from tools.shell_job import SHELL_JOB
+
+pytestmark = pytest.mark.anyio
+
+TOOLS = {"shell": SHELL, "shell_job": SHELL_JOB}
+
+
+@dataclass
+class Desk:
+    """A session with jobs; calls as the model makes them."""
+
+    root: str
+    jobs: LocalJobs | None
+
+    async def call(self, tool: str, **arguments: Any) -> Result:
+        bound = TOOLS[tool].bind(arguments, self.root)
+        assert not isinstance(bound, Result), bound.text
+        context = Context(
+            cwd=self.root,
+            roots=(self.root,),
+            files=LocalFiles(),
+            shell=LocalShell(child_environment(os.environ, (), (), self.root), self.root),
+            seen=Seen(),
+            person=Nobody(),
+            planning=False,
+            output=lambda _: None,
+            jobs=self.jobs,
+        )
+        with anyio.fail_after(20):
+            prepared = await bound.prepare(context)
+            return await prepared.run() if isinstance(prepared, Prepared) else prepared
+
+    async def start(self, command: str, **more: Any) -> str:
+        command = command.replace("LONG", LONG)
+        more = {"description": "d", "run_in_background": True, **more}
+        return (await self.call("shell", command=command, **more)).text
+
+    async def poll(self, job: str = "job1", action: str = "poll") -> str:
+        return (await self.call("shell_job", id=job, action=action)).text
+
+
+@asynccontextmanager
+async def desk(tmp_path: Path) -> AsyncGenerator[Desk]:
+    """The session; at the end it is closed, and nothing is left."""
+    jobs = LocalJobs()
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(jobs.keep)
+        yield Desk(str(tmp_path), jobs)
+        with anyio.fail_after(20):
+            await jobs.end()
+    assert sleepers() == []
+
+
+async def until(is_so: Callable[[], bool]) -> None:
+    with anyio.fail_after(10):
+        while not is_so():  # noqa: ASYNC110 (nothing tells of processes)
+            await anyio.sleep(0.01)
+
+
+async def test_a_job_goes_on_and_its_output_is_told_once(tmp_path: Path) -> None:
+    go = tmp_path / "go"
+    async with desk(tmp_path) as here:
+        text = await here.start(
+            f"echo one; while [ ! -e {go} ]; do sleep 0.01; done; echo two >&2; sleep LONG"
+        )
+        assert text == "Started job1; follow it with shell_job.\none\n[job1 is running]"
+        go.touch()
+        assert await here.poll() == "two\n[job1 is running]"
+        assert len(sleepers()) == 1
+        assert await here.poll(action="kill") == "(no new output)\n[killed by signal: SIGKILL]"
+        assert sleepers() == []
+        assert await here.poll() == "(no new output)\n[killed by signal: SIGKILL]"
+        assert (await here.start("sleep LONG")).startswith("Started job2")
+
+
+async def test_a_job_that_ends_at_once_says_so_in_the_answer(tmp_path: Path) -> None:
+    async with desk(tmp_path) as here:
+        head = "follow it with shell_job."
+        assert await here.start("echo no; exit 3") == f"Started job1; {head}\nno\n[exit code: 3]"
+        assert await here.start("true") == (
+            f"Started job2; {head}\n(no new output)\n[exit code: 0]"
+        )
+        assert await here.start("sleep LONG", timeoutMs=1) == (
+            f"Started job3; {head}\n(no new output)\n[timed out]\n[killed by signal: SIGTERM]"
+        )
+        assert here.jobs is not None
+        assert here.jobs.running == []
+
+
+async def test_a_poll_waits_for_news_or_the_end(tmp_path: Path) -> None:
+    go = tmp_path / "go"
+    async with desk(tmp_path) as here, anyio.create_task_group() as tasks:
+        await here.start(f"while [ ! -e {go} ]; do sleep 0.01; done; exit 7")
+        told: list[str] = []
+
+        async def poll() -> None:
+            told.append(await here.poll())
+
+        tasks.start_soon(poll)
+        await anyio.lowlevel.checkpoint()
+        go.touch()
+        await until(lambda: bool(told))
+        assert told == ["(no new output)\n[exit code: 7]"]
+
+
+async def test_output_that_nobody_asks_for_is_kept_as_far_as_it_fits(tmp_path: Path) -> None:
+    async with desk(tmp_path) as here:
+        text = await here.start("for i in 1 2 3; do printf '%d%%\\r' $i; done; seq 30000")
+        assert text.startswith("Started job1; follow it with shell_job.\n1\n2\n")
+        assert "bytes dropped" in text
+        assert "[whole output: " in text
+        assert len(text) < 70_000
+
+
+async def test_the_end_of_a_session_ends_its_jobs(tmp_path: Path) -> None:
+    jobs = LocalJobs()
+    here = Desk(str(tmp_path), jobs)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(jobs.keep)
+        await here.start("setsid sleep LONG & sleep LONG")
+        await until(lambda: len(sleepers()) == 2)
+        jobs.close()
+    assert sleepers() == []
+    refused = "Error: the session is being closed"
+    assert await here.start("true") == refused
+
+
+async def test_a_cancelled_keeper_leaves_nothing_either(tmp_path: Path) -> None:
+    jobs = LocalJobs()
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(jobs.keep)
+        await Desk(str(tmp_path), jobs).start("sleep LONG")
+        tasks.cancel_scope.cancel()
+    assert sleepers() == []
+
+
+async def test_there_is_an_end_to_the_number_of_jobs(tmp_path: Path) -> None:
+    async def forever(_: Callable[[str], None]) -> Ended:
+        await anyio.sleep_forever()
+        raise AssertionError
+
+    async with desk(tmp_path) as here:
+        assert here.jobs is not None
+        for _ in range(MOST_RUNNING):
+            await here.jobs.start(forever)
+        assert await here.start("true") == (
+            f"Error: {MOST_RUNNING} jobs are running; kill one first"
+        )
+        await here.poll("job1", "kill")
+        assert (await here.start("true")).startswith(f"Started job{MOST_RUNNING + 1}")
+
+
+async def test_a_job_that_cannot_be_started_says_why(tmp_path: Path) -> None:
+    async def fail(_: Callable[[str], None]) -> Ended:
+        raise FileNotFoundError("bash is not installed")
+
+    async with desk(tmp_path) as here:
+        assert here.jobs is not None
+        await here.jobs.start(fail)
+        told = await here.call("shell_job", id="job1", action="poll")
+        text = "(no new output)\nError: the command could not be started: bash is not installed"
+        assert (told.ok, told.text, told.shown) == (False, text, (Console(text),))
+
+
+async def test_what_is_no_job_is_refused(tmp_path: Path) -> None:
+    async with desk(tmp_path) as here:
+        refused = 'Error: there is no job "job9"; jobs end with the session and with the agent'
+        assert await here.poll("job9") == refused
+    nothing = Desk(str(tmp_path), None)
+    assert await nothing.poll("job9") == refused
+    assert await nothing.start("true") == "Error: nothing can run in the background here"
+
+
+def test_cards_name_the_job() -> None:
+    for action, title in (("poll", "Follow job1"), ("kill", "Kill job1")):
+        bound = SHELL_JOB.bind({"id": "job1", "action": action}, "/")
+        assert not isinstance(bound, Result)
+        assert bound.card.title == title
+
+
+@pytest.mark.parametrize("end", ["session/close", "end of input"])
+async def test_a_job_outlives_its_prompt_and_not_its_session(tmp_path: Path, end: str) -> None:
+    background = {
+        "command": f"echo up; sleep {LONG}", "description": "d", "run_in_background": True,
+    }  # fmt: skip
+    model = FakeResponses(
+        stream(called("c1", "shell", json.dumps(background))),
+        stream(said("Started.")),
+        stream(called("c2", "shell_job", '{"id":"job1","action":"kill"}')),
+        stream(called("c3", "shell", json.dumps(background))),
+        stream(said("Started again.")),
+    )
+    with anyio.fail_after(20):
+        async with stage(tmp_path, model) as play:
+            await play.prompt()
+            assert len(sleepers()) == 1
+            await play.prompt()
+            outputs = [item["output"] for item in model.asked[-1].body["input"] if "output" in item]
+            assert outputs == [
+                "Started job1; follow it with shell_job.\nup\n[job1 is running]",
+                "(no new output)\n[killed by signal: SIGKILL]",
+                "Started job2; follow it with shell_job.\nup\n[job2 is running]",
+            ]
+            assert len(sleepers()) == 1
+            if end == "session/close":
+                await play.editor.request("session/close", {"sessionId": play.session})
+                assert sleepers() == []
+    assert sleepers() == []
