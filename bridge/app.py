@@ -73,6 +73,7 @@ async def run(config: str | None, stdio: Stdio, received: bytes, hello: JsonObje
             answer=answers.answer,
             attend=answers.attend,
             discover=discover,
+            machine_file=configuration.machine_file(),
         )
         if hello is not None:
             agent.can = handshake.client_capabilities(hello)

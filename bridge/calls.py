@@ -15,11 +15,12 @@ from typing import Any
 import anyio
 from anyio.lowlevel import checkpoint_if_cancelled
 
-from bridge import knowledge
+from bridge import knowledge, permits
 from bridge.acp.editor import SessionEditor
 from bridge.answer import ending
 from bridge.core import policy, updates
 from bridge.core.effects import FunctionCall
+from bridge.core.permission import offers
 from bridge.core.records import Announced, Planned, Returned, SawFile
 from bridge.core.wire import load_object
 from bridge.errors import BridgeError
@@ -168,30 +169,27 @@ class Calls:
     ) -> Result | None:
         """None: the call may run."""
         session, access = self._session, prepared.access
-        match policy.judge(session.mode, session.permission, access):
+        decision = permits.decide(session, call.name, access)
+        match decision.verdict:
             case policy.Allow():
                 return None
             case policy.Deny(text=text):
                 return Result.error(f"{call.name} {text}")
-            case policy.Ask() if session.granted(access):
-                return None
             case policy.Ask() if session.declined(access):
                 return _declined(prepared)
             case policy.Ask():
                 pass
-        grant = policy.lasting(session.mode, access)
-        question = updates.question(announced, prepared.shown)
-        answer = await self._editor.permission(question, grant)
-        if answer == "always" and grant is not None:
-            session.grants.add(grant)
-        # The mode may have changed while the person thought about it.
-        now = policy.judge(session.mode, session.permission, access)
-        if isinstance(now, policy.Deny):
-            return Result.error(f"{call.name} {now.text}")
-        if answer == "no":
+        offered = offers(session.mode, call.name, access, decision, session.roots)
+        question = updates.question(announced, prepared.shown, decision.reason)
+        answer = await self._editor.permission(question, offered, decision.reason)
+        if answer is not None and answer.rule is not None:
+            session.answers.keep(answer.rule)
+        if answer is None or not answer.allows:
             session.decline(access)
             return _declined(prepared)
-        return None
+        # Mode and rules may have changed while the person thought about it.
+        now = permits.decide(session, call.name, access).verdict
+        return Result.error(f"{call.name} {now.text}") if isinstance(now, policy.Deny) else None
 
     async def _watched(self, announced: Announced, prepared: Prepared) -> Result:
         """Run the call; what a command prints is shown while it runs."""
@@ -220,6 +218,7 @@ class Calls:
             planning=session.mode == "plan",
             output=screen.add,
             readable=knowledge.readable(self._bench.user_folder),
+            is_barred=permits.barred(session),
             jobs=session.jobs,
         )
 

@@ -240,7 +240,7 @@ COMMANDS: dict[str, Command] = {
     "model": Command("Show the models or switch to one", "[model]", _told(telling.model)),
     "permissions": Command(
         "Show or set what may be done without asking",
-        "[ask|workspace-write|danger-full-access|reset]",
+        "[ask|workspace-write|danger-full-access|remove RULE|reset]",
         _told(telling.permissions),
     ),
     "mcp": Command("Show the MCP servers, and what their tools cost", "[server]", _mcp),

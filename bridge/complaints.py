@@ -106,8 +106,8 @@ def _table(kind: str) -> str:
     match kind:
         case "":
             return "the top of the file, before the first table"
-        case "sandbox":
-            return "[sandbox]"
+        case "sandbox" | "permissions":
+            return f"[{kind}]"
         case _:
             first, _, rest = kind.partition(".")
             return f"[{first}.NAME.{rest}]" if rest else f"[{first}.NAME]"

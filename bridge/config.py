@@ -35,6 +35,7 @@ from bridge.fields import (
     Omit,
     Program,
     Rate,
+    Rules,
     Seconds,
     SecondsOrNone,
     ServerUrl,
@@ -249,6 +250,17 @@ class Sandbox(_Table):
     """Variables that commands get although their names look secret."""
 
 
+class Permissions(_Table):
+    """What is decided before mode and preset are asked; each list holds rules."""
+
+    allow: Rules = ()
+    """This runs without asking."""
+    ask: Rules = ()
+    """This asks, whatever was allowed."""
+    deny: Rules = ()
+    """This never runs."""
+
+
 class Shell(_Table):
     """How commands are run."""
 
@@ -301,6 +313,7 @@ class Config(_Table):
     providers: Annotated[dict[str, Provider], Field(min_length=1)]
     models: Annotated[dict[str, Model], Field(min_length=1)]
     sandbox: Sandbox = Sandbox()
+    permissions: Permissions = Permissions()
     shell: Shell = Shell()
     mcp_wait: SecondsOrNone = 2
     """Seconds that a request waits for MCP servers that are still starting."""
@@ -362,6 +375,7 @@ KEYS: Mapping[str, tuple[str, ...]] = {
     "models": _keys(Model),
     "models.price": _keys(Price),
     "sandbox": _keys(Sandbox),
+    "permissions": _keys(Permissions),
     "shell": _keys(Shell),
     "mcp": _keys(Server),
 }
@@ -404,6 +418,13 @@ def default_file(environment: Mapping[str, str]) -> Path | None:
     else:
         folder = user_config_path("responses-acp", appauthor=False)
     return folder / "config.toml" if folder.is_absolute() else None
+
+
+def machine_file() -> Path:
+    """Where settings for everybody on this machine belong; they can only narrow."""
+    from platformdirs import site_config_path  # noqa: PLC0415 (not needed for initialize)
+
+    return site_config_path("responses-acp", appauthor=False) / "config.toml"
 
 
 def _given(path: str) -> Path:

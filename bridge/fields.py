@@ -143,6 +143,17 @@ def _program(value: str, info: ValidationInfo) -> str:
     return _absolute(value, info) if "/" in value else value
 
 
+def _rules(value: tuple[str, ...]) -> tuple[str, ...]:
+    from bridge.core.rules import BadRule, parsed  # noqa: PLC0415 (most users have none)
+
+    for number, text in enumerate(value, 1):
+        try:
+            parsed("ask", text)
+        except BadRule as error:
+            raise ValueError(f"must hold rules, but number {number} {error}") from None
+    return value
+
+
 def _text_of(value: str, info: ValidationInfo) -> str:
     try:
         return Path(_absolute(value, info)).read_text(encoding="utf-8")
@@ -178,6 +189,8 @@ Command: TypeAlias = Annotated[
 ]
 """A program and its arguments; no shell reads them."""
 Omit: TypeAlias = Annotated[Texts, AfterValidator(_omit)]
+Rules: TypeAlias = Annotated[tuple[str, ...], Field(strict=False), AfterValidator(_rules)]
+"""Permission rules, as bridge/core/rules.py reads them."""
 File: TypeAlias = Annotated[Text, AfterValidator(_absolute)]
 Folders: TypeAlias = Annotated[tuple[File, ...], Field(strict=False)]
 TextOfFile: TypeAlias = Annotated[Text, AfterValidator(_text_of)]

@@ -10,6 +10,8 @@ Rule 3: the model may write one token, and nobody sees it. Where that cannot be 
 is.
 """
 
+from contextlib import suppress
+
 import anyio
 
 from bridge import context, log
@@ -48,7 +50,8 @@ async def prewarm(session: Session, model: ModelPort, bench: Workbench) -> None:
             log.say(f"a server was not prepared for the first prompt: {error.kind}")
         if taken.cost is not None:
             number, maker = session.next_response(), session.dialect.maker
-            session.record(Responded(number, maker, (), (), None, taken.cost, taken.metered))
+            with suppress(BridgeError):  # a full disk; the first prompt tells of it
+                session.record(Responded(number, maker, (), (), None, taken.cost, taken.metered))
 
 
 def _unheard(_fault: Fault, _attempt: int, _most: int, _seconds: float) -> None:

@@ -18,6 +18,7 @@ import anyio
 from anyio.to_thread import run_sync
 
 from bridge.acp.schema import McpServer
+from bridge.answers import Answers
 from bridge.config import Config, Model
 from bridge.core import updates
 from bridge.core.caching import Caching
@@ -25,7 +26,7 @@ from bridge.core.changes import Changes
 from bridge.core.goal import NO_GOAL
 from bridge.core.history import Dialect, History
 from bridge.core.meter import Meter
-from bridge.core.policy import Grant, Mode, Preset
+from bridge.core.policy import Mode, Preset
 from bridge.core.prefix import Prefix
 from bridge.core.records import (
     Announced,
@@ -46,6 +47,7 @@ from bridge.core.records import (
     Titled,
     Told,
 )
+from bridge.core.rule import Rule
 from bridge.core.updates import Update
 from bridge.errors import BridgeError
 from bridge.interrupted import interrupted
@@ -159,7 +161,12 @@ class Session:
         self.changes = Changes()
         self.goal: GoalChanged = NO_GOAL
         self.goal_armed = False
-        self.grants: set[Grant] = set()
+        self.answers = Answers(None, opened.cwd)
+        """What the person allowed or denied for good."""
+        self.rules: tuple[Rule, ...] = ()
+        """The permission rules of all files."""
+        self.remarks: tuple[str, ...] = ()
+        """What was left out of the project's settings."""
         self._declined: set[tuple[int, Access]] = set()
         """Wider limits that the person refused, with the number of the prompt."""
         self.described_mode: Mode | None = None
@@ -315,10 +322,6 @@ class Session:
             return False
         self.record(Switched("mode", mode))
         return True
-
-    def granted(self, access: Access) -> bool:
-        """Whether the person has allowed this for the session."""
-        return any(grant.covers(access) for grant in self.grants)
 
     def decline(self, access: Access) -> None:
         """The person refused this; a refusal of wider limits stands until the next prompt."""

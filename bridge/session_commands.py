@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 from bridge import options
 from bridge.config import Model
+from bridge.core.rule import Rule
 from bridge.errors import EditorError
 from bridge.session import Session
 
@@ -91,9 +92,11 @@ def mode(session: Session, argument: str) -> str:
 
 def permissions(session: Session, argument: str) -> str:
     """What may be done without asking; or another preset, or an end to what was allowed."""
+    word, _, rest = argument.partition(" ")
     if argument == "reset":
-        session.grants.clear()
-        return "What you allowed for this session asks again."
+        return _forget(session, "")
+    if word == "remove" and rest.strip():
+        return _forget(session, rest.strip())
     if argument:
         return _set(session, "permission", argument) or f"Permissions: {session.permission}."
     presets = (
@@ -101,9 +104,34 @@ def permissions(session: Session, argument: str) -> str:
         f"{preset['description']}"
         for preset in options.PRESETS
     )
-    allowed = (f"- {one.action} {one.subject or 'in the workspace'}" for one in session.grants)
-    for_session = ["", "Allowed for this session:", *sorted(allowed)] if session.grants else []
-    return "\n".join([*presets, *for_session])
+    rules = [
+        f"- {rule.sort} `{rule.text}`{' exactly' * rule.exact} ({rule.source})"
+        for rule in (*session.answers.rules(), *session.rules)
+    ]
+    in_force = ["", "Rules, before all that:", *rules] if rules else []
+    return "\n".join([*presets, *in_force, *(f"- {remark}" for remark in session.remarks)])
+
+
+def _forget(session: Session, text: str) -> str:
+    """Take back one answer, or all of them."""
+    try:
+        gone = session.answers.forget(text)
+    except OSError as error:
+        return f"Error: the stored answers cannot be changed: {error.strerror}"
+    if gone:
+        return f"{gone} {'answer is' if gone == 1 else 'answers are'} taken back; that asks again."
+    source = next((rule.source for rule in session.rules if text in _names(rule)), None)
+    if source is not None:
+        return f"Error: this rule is not an answer of yours; take it out of {source}"
+    return (
+        "Error: there is no such answer; /permissions shows all"
+        if text
+        else "You have given no answer for good."
+    )
+
+
+def _names(rule: Rule) -> tuple[str, str]:
+    return rule.text, f"{rule.sort} {rule.text}"
 
 
 def _in_force(is_it: bool) -> str:  # noqa: FBT001 (said of a value)

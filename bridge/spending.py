@@ -15,6 +15,10 @@ from bridge.core.records import Announced, Extended, Responded, Returned
 from bridge.session import Session
 from tools.base import Card
 
+_BLIND = (
+    "max_cost cannot be held: nobody tells what {model} costs; give it a price in the "
+    "configuration, or set max_tokens_total"
+)
 _GO_ON, _STOP = "Go on", "Stop here"
 _STOPPED = (
     "Stopped before the next request: {spent}. Send a prompt to be asked again, raise {setting} in "
@@ -31,6 +35,13 @@ async def refusal(session: Session, editor: SessionEditor) -> str | None:
         session.record(Extended(session.meter.tokens, session.meter.spent))
         return None
     return _STOPPED.format(spent=spent, setting=setting)
+
+
+def blindness(session: Session) -> str | None:
+    """What to tell, once, after an answer whose cost nobody knows: a limit of money is no use."""
+    if session.config.max_cost is None or not session.meter.has_lost_count:
+        return None
+    return _BLIND.format(model=session.model.name or session.model_key)
 
 
 def _reached(session: Session) -> Iterator[tuple[str, str]]:

@@ -18,6 +18,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
+from bridge.answers import Answers
 from bridge.core.records import FORMAT, Opened, Record, Titled, decode, format_of
 from bridge.errors import INVALID_PARAMS, NOT_FOUND, BridgeError, EditorError
 from bridge.journal import Journal, open_file, read
@@ -67,6 +68,10 @@ class Store:
         """The journal of a new session; the file comes with start()."""
         label = Label(opened.session, opened.cwd, None, directories, os.getpid())
         return Journal(self._path(opened.session), label, [opened])
+
+    def answers(self, cwd: str) -> Answers:
+        """What the person allowed or denied for good in this folder."""
+        return Answers(self._folder and self._folder.with_name("permissions"), cwd)
 
     def load(self, session: str, directories: tuple[str, ...] = ()) -> Stored:
         """Open a stored session to go on with it: locked, and its end mended."""

@@ -296,6 +296,8 @@ class Turn:
         if usage is None:
             return
         self._watch_cache(usage)
+        if (blindness := spending.blindness(self.session)) is not None:
+            self.editor.notice("warning", blindness)
         if window is not None:
             used = usage.input_tokens + usage.output_tokens
             self.editor.update(updates.usage(used, window, self.session.cost))

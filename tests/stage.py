@@ -21,6 +21,7 @@ from bridge.calls import Workbench
 from bridge.config import load
 from bridge.keys import Keys
 from bridge.responses.transport import Transport
+from bridge.session import Session
 from bridge.store import Store
 from bridge.workshop import Models, SessionShell, Workshop, load_client
 from tests.fake_editor import Editor, Refused
@@ -29,6 +30,7 @@ from tests.laws import Message
 from tests.transcript import toml
 from tools.local import LocalFiles
 from tools.sandbox import Layers
+from tools.shell import CONFINED_SHELL, SHELL
 from tools.table import TOOLS
 
 NOTICES: Message = {"session": {"notices": {}}}
@@ -95,15 +97,16 @@ async def stage(
     *,
     provider: Mapping[str, Any] | None = None,
     settings: Mapping[str, Any] | None = None,
-    whole: Mapping[str, Any] | None = None,
     can: Mapping[str, Any] = NOTICES,
     wired: bool = False,
+    top: Mapping[str, Any] | None = None,
+    layers: Layers | None = None,
 ) -> AsyncGenerator[Stage]:
     """The agent, greeted, with a session; afterwards every law held to its end.
 
-    provider and settings: what the configuration says of the server and of the model; whole: what
-    it says beside them. wired: the
-    model is reached where it serves, at the configured address.
+    provider and settings: what the configuration says of the server and of the model; top: what
+    it says beside them. wired: the model is reached where it serves, at the configured address.
+    layers: what holds commands; without it nothing does.
     """
     (folder / "ws").mkdir(exist_ok=True)
     file = folder / "config.toml"
@@ -112,7 +115,7 @@ async def stage(
         "permission": "danger-full-access",
         "providers": {"p": server},
         "models": {"m": {"provider": "p", **(settings or {})}},
-        **(whole or {}),
+        **(top or {}),
     }
     file.write_text(toml(config), encoding="utf-8")
     written, to_editor = anyio.create_memory_object_stream[bytes](100_000)
@@ -124,8 +127,14 @@ async def stage(
         anyio.create_task_group() as tasks,
     ):
         keys = Keys(os.environ, lambda _: None)
-        bench = Workbench(TOOLS, LocalFiles(), lambda one: SessionShell(keys, one, Layers()))
-        workshop = Workshop(Models(transport, keys), bench, load_client)
+        files, held = LocalFiles(), {**TOOLS, SHELL.name: CONFINED_SHELL}
+
+        def shell(session: Session) -> SessionShell:
+            return SessionShell(keys, session, layers or Layers())
+
+        bench, confined = Workbench(TOOLS, files, shell), Workbench(held, files, shell)
+        models = Models(transport, keys)
+        workshop = Workshop(models, bench, load_client, confined if layers else None)
         agent = Agent(
             connection=Connection(peer, cast("Any", _Stdout(written.send_nowait))),
             tasks=tasks,

@@ -20,9 +20,10 @@ PURE = [
     "bridge", "bridge.acp", "bridge.acp.peer", "bridge.acp.schema", "bridge.core", "bridge.core.*",
     "bridge.errors", "bridge.responses", "bridge.responses.events", "bridge.responses.faults",
     "bridge.responses.quirks", "bridge.responses.refused", "bridge.responses.request",
-    "bridge.responses.sse", "bridge.responses.upstream", "tools.base", "tools.charset",
-    "tools.frozen", "tools.globs", "tools.hint", "tools.notebook", "tools.page", "tools.schemas",
-    "tools.seen", "tools.splice", "tools.told",
+    "bridge.responses.sse", "bridge.responses.upstream", "tools.argv", "tools.base",
+    "tools.charset", "tools.frozen", "tools.globs", "tools.hint", "tools.notebook", "tools.page",
+    "tools.paths", "tools.programs", "tools.schemas", "tools.seen", "tools.splice", "tools.told",
+    "tools.wrappers",
 ]  # fmt: skip
 IMPURE = {"asyncio", "logging", "os", "random", "subprocess", "time", "threading", "socket"}
 

@@ -52,6 +52,16 @@ def test_what_is_known_without_usage_is_kept_too() -> None:
     assert taken.metered == Metered(upstream="Nebius", before=50, kept=50)
 
 
+def test_the_first_answer_of_unknown_cost_is_noticed() -> None:
+    meter, told = Meter(), list[bool]()
+    for cost in (Cost(1.0, "USD"), None, Cost(1.0, "USD"), None):
+        meter.add(answered(Metered(5, 4), cost))
+        told.append(meter.has_lost_count)
+    assert told == [False, True, False, False]
+    assert not Meter().has_lost_count
+    assert not metered(answered(Metered(upstream="Nebius"))).has_lost_count
+
+
 def test_tokens_and_costs_are_added_up() -> None:
     def check(*records: Record, tokens: int, spent: float, cost: Cost | None) -> None:
         meter = metered(*records)
@@ -96,6 +106,12 @@ def test_tokens_and_costs_are_added_up() -> None:
              "began with 100 % of the request before; served by West US",
              "Requests kept: 100 % of the bytes of each request began the next one; "
              "1 of 1 went on from the whole one before"],
+        ),
+        (
+            [answered(Metered(9, 1), Cost(0.5, "EUR")), answered(Metered(9, 1))],
+            ["Tokens: 2 answers: 18 tokens in (0 from the cache, 0 %), 2 out",
+             "Cost: 0.50 EUR, and 1 of unknown cost",
+             "Last answer: 9 tokens in (0 from the cache, 0 %), 1 out"],
         ),
         (
             [answered(Metered(9, 1, before=100, kept=50, broke="instructions")),

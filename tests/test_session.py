@@ -7,7 +7,7 @@ import pytest
 
 from bridge.config import load
 from bridge.core.history import INTERRUPTED
-from bridge.core.policy import Grant
+from bridge.core.policy import Allow, Ask
 from bridge.core.records import (
     Announced,
     Compacted,
@@ -26,6 +26,9 @@ from bridge.core.records import (
     Titled,
     Told,
 )
+from bridge.core.rule import FOR_SESSION, exactly
+from bridge.core.rules import parsed
+from bridge.permits import barred, decide
 from bridge.session import Prompt, Session
 from bridge.store import Store
 from tools.base import Access, Card
@@ -128,12 +131,26 @@ def test_a_mode_in_force_is_no_change(tmp_path: Path) -> None:
     assert one.mode == "default"
 
 
-def test_what_was_granted_holds_for_this_session(tmp_path: Path) -> None:
-    one, access = session(tmp_path), Access("run", "make")
-    assert not one.granted(access)
-    one.grants.add(Grant("run", "make"))
-    assert one.granted(access)
-    assert not session(tmp_path, "s2").granted(access)
+def test_what_was_answered_for_good_holds_for_this_session(tmp_path: Path) -> None:
+    one, access = session(tmp_path), Access("call", "db: drop 12")
+    always = exactly("allow", "call", "db: drop 12", FOR_SESSION)
+    one.switch("default")
+    assert decide(one, "mcp__db__drop", access).verdict == Ask()
+    one.answers.keep(always)
+    assert decide(one, "mcp__db__drop", access).verdict == Allow()
+    other = session(tmp_path, "s2")
+    other.switch("default")
+    assert decide(other, "mcp__db__drop", access).verdict == Ask()
+
+
+def test_a_file_that_may_not_be_read_is_barred(tmp_path: Path) -> None:
+    one = session(tmp_path)
+    assert not barred(one)(f"{one.roots[0]}/secret/a")
+    one.rules = (parsed("ask", "read secret"), parsed("deny", "edit x"))
+    assert not barred(one)(f"{one.roots[0]}/secret/a")
+    one.rules = (parsed("deny", "read secret"),)
+    assert barred(one)(f"{one.roots[0]}/secret/a")
+    assert not barred(one)(f"{one.roots[0]}/a")
 
 
 @pytest.mark.anyio

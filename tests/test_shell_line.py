@@ -4,7 +4,8 @@ import sys
 
 import pytest
 
-from tools.shell_line import SAFE, commands, is_harmless, load_parser
+from tools.programs import SAFE
+from tools.shell_line import commands, is_harmless, load_parser
 
 
 @pytest.mark.parametrize(

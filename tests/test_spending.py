@@ -204,7 +204,7 @@ async def test_a_limit_stops_before_the_request_that_would_pass_it(
     prompt: str, limit: dict[str, Any], requests: int, tmp_path: Path
 ) -> None:
     model = FakeResponses(*calls_for_ever(9))
-    async with stage(tmp_path, model, whole=limit) as play:
+    async with stage(tmp_path, model, top=limit) as play:
         assert await play.prompt(prompt) == {"stopReason": "max_turn_requests"}
         assert len(model.asked) == requests
         assert "Stopped before the next request: this session has" in play.editor.text()
@@ -215,7 +215,7 @@ async def test_a_limit_stops_before_the_request_that_would_pass_it(
 async def test_rounds_on_a_goal_count_and_a_yes_allows_as_much_again(tmp_path: Path) -> None:
     rounds = [stream(said("Not yet."), usage=usage(90, 10, cost=0.5)) for _ in range(9)]
     model = FakeResponses(*rounds)
-    async with stage(tmp_path, model, whole={"max_cost": 1, "goal_rounds": 6}) as play:
+    async with stage(tmp_path, model, top={"max_cost": 1, "goal_rounds": 6}) as play:
         play.editor.answers["session/request_permission"] = choose("allow_once")
         assert await play.prompt("/goal Ship it") == {"stopReason": "end_turn"}
         assert len(model.asked) == 6
@@ -230,14 +230,37 @@ async def test_a_limit_holds_after_a_load_though_prices_are_gone(tmp_path: Path)
     limit, expensive = {"max_cost": 1}, {"price": {"input": 10_000.0, "output": 10_000.0}}
     cheap = {"name": "Now without a price"}
     answer = stream(said("Hi"), usage=usage(90, 10))
-    async with stage(tmp_path, FakeResponses(answer), settings=expensive, whole=limit) as play:
+    async with stage(tmp_path, FakeResponses(answer), settings=expensive, top=limit) as play:
         await play.prompt()
         session = play.session
-    async with stage(tmp_path, FakeResponses(), settings=cheap, whole=limit) as play:
+    async with stage(tmp_path, FakeResponses(), settings=cheap, top=limit) as play:
         await load(play, session)
         assert await play.prompt() == {"stopReason": "max_turn_requests"}
         assert "this session has cost 1.00 USD, of 1 allowed" in play.editor.text()
         assert "- Cost: 1.00 USD" in await status(play)
+
+
+async def test_a_limit_of_money_that_cannot_be_held_is_told_of_once(tmp_path: Path) -> None:
+    async def check(name: str, expected: int, settings: Any, *costs: Any, **limit: Any) -> None:
+        folder = tmp_path / name
+        folder.mkdir()
+        scripts = [stream(said("Yes"), usage=usage(90, 10, cost=cost)) for cost in costs]
+        async with stage(folder, FakeResponses(*scripts), settings=settings, whole=limit) as play:
+            for _ in costs:
+                await play.prompt()
+            titles = [one["title"] for one in play.editor.updates("notice")]
+            sentence = (
+                "max_cost cannot be held: nobody tells what m costs; give it a price in the "
+                "configuration, or set max_tokens_total"
+            )
+            assert titles == [sentence] * expected
+
+    await check("blind", 1, {}, None, None, None, max_cost=9)
+    await check("late", 1, {}, 0.5, None, None, max_cost=9)
+    await check("seldom", 1, {}, None, 0.5, 0.5, max_cost=9)
+    await check("told", 0, {}, 0.5, 0.5, max_cost=9)
+    await check("priced", 0, {"price": PRICE}, None, None, max_cost=9)
+    await check("no-limit", 0, {}, None, None)
 
 
 async def test_costs_of_two_currencies_are_told_apart_and_limited_together(tmp_path: Path) -> None:
@@ -246,7 +269,7 @@ async def test_costs_of_two_currencies_are_told_apart_and_limited_together(tmp_p
         stream(said("Two"), usage=usage(10, 0, cost=0.75)),
     ]
     settings, limit = {"price": PRICE}, {"max_cost": 2.5}
-    async with stage(tmp_path, FakeResponses(*scripts), settings=settings, whole=limit) as play:
+    async with stage(tmp_path, FakeResponses(*scripts), settings=settings, top=limit) as play:
         for _ in range(2):
             assert await play.prompt() == {"stopReason": "end_turn"}
         assert await play.prompt() == {"stopReason": "max_turn_requests"}

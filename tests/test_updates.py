@@ -74,11 +74,12 @@ def test_an_early_card_is_renewed_by_an_update() -> None:
 
 def test_a_permission_dialog_gets_the_whole_call() -> None:
     shown = (Change("/w/a.py", "a", "b"),)
-    call = updates.question(EDIT, shown)
-    assert call["content"] == [{"type": "diff", "path": "/w/a.py", "oldText": "a", "newText": "b"}]
+    call = updates.question(EDIT, shown, "Because.")
+    diff = {"type": "diff", "path": "/w/a.py", "oldText": "a", "newText": "b"}
+    assert call["content"] == [diff, text_block("Because.")]
     assert {"toolCallId", "title", "kind", "status", "rawInput", "locations"} < set(call)
     assert "sessionUpdate" not in call
-    assert updates.question(EDIT, None)["content"] == [text_block("why")]
+    assert updates.question(EDIT, None, "So.")["content"] == [text_block("why"), text_block("So.")]
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from typing import Any, Generic, Literal, Protocol, TypeAlias, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from tools.argv import Line
 from tools.frozen import frozen
 from tools.schemas import SCHEMAS
 from tools.seen import Seen, Stamp, Version
@@ -145,6 +146,10 @@ class Access:
     """A command that a sandbox keeps to what the mode and the preset allow."""
     wider: bool = False
     """A command that is to run with fewer limits than the others."""
+    named: str = ""
+    """The absolute path as it was given, before symbolic links; empty: the same."""
+    line: Line | None = None
+    """What a command line would run."""
 
 
 @frozen
@@ -479,6 +484,8 @@ class Context:
     """Takes what a running call prints, piece by piece, for the person who watches."""
     readable: tuple[str, ...] = ()
     """Where files may be read without asking, besides the roots."""
+    is_barred: Callable[[str], bool] = lambda _: False
+    """Whether a rule keeps the file at a resolved path from being read."""
     jobs: Jobs | None = None
     """None: nothing goes on after a call."""
 

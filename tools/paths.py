@@ -93,7 +93,11 @@ def is_protected(path: str) -> bool:
     return not PROTECTED.isdisjoint(_parts(path))
 
 
-def _parts(path: str) -> list[str]:
-    """The parts as a file system that ignores case and invisible characters compares them."""
+def folded(path: str) -> str:
+    """The path as a file system that ignores case and invisible characters compares it."""
     visible = "".join(mark for mark in path if unicodedata.category(mark) != "Cf")
-    return visible.casefold().split("/")
+    return unicodedata.normalize("NFC", visible.casefold())
+
+
+def _parts(path: str) -> list[str]:
+    return folded(path).split("/")

@@ -5,9 +5,10 @@ Rule 2: what is told depends on what there is, not on the order in which it was 
 """
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 from tools import paths
-from tools.base import Access, Context, Found, Prepared, Query, Result
+from tools.base import Context, Found, Prepared, Query, Result
 from tools.frozen import frozen
 from tools.output import one_line
 from tools.target import MOVED, Target, locate
@@ -79,7 +80,7 @@ def prepared(
     target: Target, query: Query, context: Context, tell: Callable[[Summary], Result]
 ) -> Prepared:
     """The search, ready to be made; tell: what becomes of what it finds."""
-    known = Access("read", target.resolved, outside=target.access.outside, secret=_secret(target))
+    known = replace(target.access, secret=_secret(target), protected=False)
 
     async def run() -> Result:
         if await target.has_moved(context.files):
@@ -88,7 +89,8 @@ def prepared(
 
         def take(one: Found) -> None:
             # Lines of a file that usually holds credentials are shown when it was named itself.
-            if not one.hits or known.secret or not paths.is_secret(one.path):
+            is_open = not one.hits or known.secret or not paths.is_secret(one.path)
+            if is_open and not context.is_barred(one.path):
                 found.take(one)
 
         try:

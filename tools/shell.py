@@ -9,7 +9,7 @@ Rule 2: the model gets the output as it is, the person the same without the fina
 import math
 import re
 import stat
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from glob import glob
@@ -21,6 +21,7 @@ from pydantic import Field
 
 from tools import paths, told
 from tools.aftermath import watched
+from tools.argv import Word, Words
 from tools.base import (
     REACHES,
     Access,
@@ -38,8 +39,9 @@ from tools.base import (
 )
 from tools.jobs import Run
 from tools.output import one_line
+from tools.programs import only_reads
 from tools.shell_job import report
-from tools.shell_line import Word, commands, is_harmless
+from tools.shell_line import is_disguised, look
 
 _DEFAULT_TIMEOUT = 120_000
 _LONGEST_TIMEOUT = 600_000
@@ -88,8 +90,8 @@ def _card(arguments: ShellArguments, _cwd: str) -> Card:
     )
 
 
-_WANDERERS = frozenset({"cd", "rg"})
-"""After one of these, or by it, other files are read than those that are named."""
+_WANDERERS = frozenset({"rg"})
+"""They read other files than those that are named."""
 _TREE_READERS = frozenset({"grep", "egrep", "fgrep"})
 _RECURSIVE = re.compile(r"-[A-Za-z]*[rRd]|--(?:recursive|dereference-recursive|directories)")
 
@@ -105,13 +107,16 @@ async def _prepare(arguments: ShellArguments, context: Context) -> Prepared | Re
     wanted = _wanted(arguments)
     if refused := hold.refusal or _not_wider(wanted, hold):
         return _failure(refused)
+    line = look(command)
+    line = replace(line, reads=await _reads(line.plain, folder, context))
     access = Access(
         "run",
         subject=command,
         outside=not any(paths.is_inside(folder, root) for root in context.roots),
-        harmless=wanted is None and await _only_reads(command, folder, context),
-        held=hold.strength == "full" and wanted is None,
+        harmless=wanted is None and line.reads != () and all(line.reads),
+        held=hold.strength == "full" and wanted is None and not is_disguised(command),
         wider=wanted is not None,
+        line=line,
     )
     milliseconds = arguments.timeout_ms or _DEFAULT_TIMEOUT
 
@@ -180,37 +185,73 @@ def _not_wider(wanted: Reach | None, hold: Hold) -> str:
 
 
 def _shown(arguments: ShellArguments, hold: Hold) -> tuple[Text, ...] | None:
-    """What a person is told who is asked: what for, and with which limits; None: what for."""
+    """What a person is told who is asked: what for, with which limits, and what cannot be seen."""
+    more = (*_limits(arguments, hold), *_unseen(arguments.command))
+    return (Text(arguments.description), Text(told.lines(*more))) if more else None
+
+
+def _limits(arguments: ShellArguments, hold: Hold) -> tuple[str, ...]:
+    """How the command would be held, where that is worth a word, and the model's reason."""
     wanted = _wanted(arguments)
     if wanted is None and (hold.strength == "full" or hold.reach == "danger-full-access"):
-        return None
+        return ()
     limits = _SHOWN[wanted]
     if wanted is None and hold.strength == "partial":
         limits = f"In a sandbox with gaps: {'; '.join(hold.gaps)}."
     reason = arguments.justification if isinstance(arguments, ConfinedArguments) else None
-    return (Text(arguments.description), Text(told.lines(*filter(None, (limits, reason)))))
+    return tuple(filter(None, (limits, reason)))
+
+
+def _unseen(command: str) -> tuple[str, ...]:
+    """The command with every character visible, where it holds some that are not."""
+    if not is_disguised(command):
+        return ()
+    return (f"It holds characters that cannot be seen: {one_line(command, len(command) * 8)}",)
 
 
 def _declined(wanted: Reach | None) -> str | None:
     return None if wanted is None else f'the user rejected escalating this command to "{wanted}"'
 
 
-async def _only_reads(command: str, folder: str, context: Context) -> bool:
-    """Whether a command only reads, and does so where `read` would need no permission either.
+async def _reads(commands: Sequence[Words], folder: str, context: Context) -> tuple[bool, ...]:
+    """Of each command: it only reads, and does so where `read` would need no permission either.
 
-    What cannot be told is a no: folders that it enters, options that name files, whole trees.
+    What cannot be told is a no: options that name files, whole trees, unknown folders.
     """
-    if not is_harmless(command):
+    folders = [folder]
+    found: list[bool] = []
+    for command in commands:
+        if command[0].text == "cd":
+            entered = await _entered(command, folders, context)
+            found.append(entered != [])
+            # Where a cd fails, what follows may run in the folder before.
+            folders = [*folders, *entered] if entered and folders else []
+        else:
+            found.append(only_reads(command) and await _is_public(command, folders, context))
+    return tuple(found)
+
+
+async def _entered(command: Words, folders: Sequence[str], context: Context) -> list[str]:
+    """The folders that a cd may lead to; none where it leads out of the workspace, or who knows."""
+    if len(command) != 2 or command[1].pattern or command[1].text[:1] in ("", "-", "~"):
+        return []
+    named = [paths.absolute(command[1].text, folder) for folder in folders]
+    entered = [await context.files.resolve(path) for path in named]
+    inside = all(any(paths.is_inside(one, root) for root in context.roots) for one in entered)
+    return entered if inside else []
+
+
+async def _is_public(command: Words, folders: Sequence[str], context: Context) -> bool:
+    """Whether a command that reads does so where anyone may."""
+    name, *arguments = command
+    if name.text in _WANDERERS or not folders:
         return False
-    for name, *arguments in commands(command):
-        if name.text in _WANDERERS:
-            return False
-        for word in arguments:
-            if word.text.startswith("-"):
-                if "/" in word.text or (name.text in _TREE_READERS and _RECURSIVE.match(word.text)):
-                    return False
-            elif not await _is_open(word, folder, context):
+    for word in arguments:
+        if word.text.startswith("-"):
+            if "/" in word.text or (name.text in _TREE_READERS and _RECURSIVE.match(word.text)):
                 return False
+        elif not all([await _is_open(word, folder, context) for folder in folders]):
+            return False
     return True
 
 

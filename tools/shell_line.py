@@ -1,31 +1,55 @@
-"""What a shell line would do: proven to only read, or unknown.
+"""What a shell line would do: which commands it runs, and whether it is proven to only read.
 
 The only importer of tree-sitter. It looks at no disk and at no environment.
 
-Rule 1: harmless means proven. What this file does not know by name is not harmless, and every
-byte of the line must be one that was understood.
+Rule 1: harmless means proven. Every byte of the line must be one that was understood.
 Rule 2: a word counts as what bash would make of it: quotes and backslashes are undone first.
-Rule 3: a pattern may become any file name, also one that looks like an option; it passes only
-where no file name could do harm.
-Rule 4: which files are read is not judged here.
+Rule 3: what is to be refused is looked for everywhere: in substitutions, in loops, behind wrappers.
+What cannot be told there makes the line unclear, which is never a yes.
 """
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cache, partial
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
 from itertools import pairwise
-from typing import Protocol, TypeAlias
+from typing import Protocol
 
+from tools.argv import Line, Seen, Word
 from tools.frozen import frozen
+from tools.programs import only_reads
+from tools.wrappers import inner
 
 _LONGEST = 8 * 1024
 """Characters; a longer line is not worth a proof."""
+_LONGEST_SEEN = 128 * 1024
+"""Characters; in a longer line nothing is looked for."""
+_DEEPEST = 8
+"""Shells within shells that are followed."""
+_MOST_SEEN = 1000
+"""Commands that are followed through their wrappers."""
 
 _INVISIBLE = frozenset({"Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp", "Zs"})
+_DISGUISE = re.compile(
+    "[\u0000-\u0008\u000b-\u001f\u007f-\u00a0\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]"
+)
+"""Characters that make a line look other than what it is."""
+_ARGUMENTS = frozenset(
+    {
+        *("word", "number", "string", "raw_string", "ansi_c_string", "translated_string"),
+        *("concatenation", "expansion", "simple_expansion", "command_substitution"),
+        *("process_substitution", "arithmetic_expansion", "brace_expression"),
+    }
+)
 _JOINS = frozenset({"&&", "||", ";", "|"})
 _GROUPS = frozenset({"program", "list", "pipeline"})
-_SYSTEM_FOLDERS = ("/bin/", "/usr/bin/")
+_SEPARATED = _GROUPS | {
+    "command",
+    "compound_statement",
+    "do_group",
+    "redirected_statement",
+    "subshell",
+}
 
 # bash(1), QUOTING. Other characters keep the backslash before them inside double quotes.
 _ESCAPE_IN_QUOTES = re.compile(r'\\([$`"\\])')
@@ -33,7 +57,11 @@ _EXPANSION_IN_QUOTES = re.compile(r"`|\$(?![\s|)]|$)")
 _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 _META = re.compile(r"[\s$`{}()<>&;|'\"\\]")
 """Not in a bare word. The parser lets white space into some, where bash begins another."""
+_GLUED = re.compile(r"[\s;&|<>()]")
+"""Where bash begins another word, or another command, though the parser goes on."""
 _PATTERN = re.compile(r"[*?\[]")
+_SPLIT_WORD = re.compile(r"[^ \t]\\\n")
+"""bash joins what stands before and after; the parser does not."""
 
 
 class Node(Protocol):
@@ -51,26 +79,23 @@ class Node(Protocol):
     def children(self) -> "Sequence[Node]": ...
 
 
-@frozen
-class Word:
-    """One argument as the program gets it."""
-
-    text: str
-    pattern: bool = False
-    """An unquoted `*`, `?` or `[` is in it: bash may put file names in its place."""
-
-    def may_be_option(self) -> bool:
-        """A file name put in its place could start with a dash."""
-        return self.pattern and self.text[0] in "-*?["
-
-
-Words: TypeAlias = Sequence[Word]
-
-
 def is_harmless(command: str) -> bool:
     """The line is proven to do nothing but read."""
     simple = commands(command)
-    return bool(simple) and all(map(_only_reads, simple))
+    return bool(simple) and all(map(only_reads, simple))
+
+
+def is_disguised(line: str) -> bool:
+    """Whether there is something in the line that a person would not see as what it is."""
+    return _DISGUISE.search(line) is not None
+
+
+def look(line: str) -> Line:
+    """All that the line would run, as far as that can be told without running it."""
+    plain = tuple(tuple(words) for words in commands(line))
+    sight = _Sight([], [])
+    clear = sight.add(line, 0)
+    return Line(plain, (False,) * len(plain), tuple(sight.seen), tuple(sight.guessed), clear)
 
 
 def commands(line: str) -> list[list[Word]]:
@@ -81,6 +106,96 @@ def commands(line: str) -> list[list[Word]]:
     source = line.strip(" \t\n").encode()
     root = parse(source)
     return [] if root.has_error else _commands(root, source)
+
+
+@frozen
+class _Sight:
+    """The commands that were seen in a line, and in the lines that it hands to shells."""
+
+    seen: list[Seen]
+    guessed: list[Seen]
+
+    def add(self, line: str, depth: int) -> bool:
+        """Look for the commands of one line; False: it may run others as well."""
+        parse = load_parser()
+        if parse is None or depth > _DEEPEST or len(line) > _LONGEST_SEEN:
+            return False
+        source = line.strip(" \t\n").encode(errors="replace")
+        root = parse(source)
+        clear = not (root.has_error or is_disguised(line) or _SPLIT_WORD.search(line))
+        for node in _everywhere(root):
+            if node.type in _SEPARATED and any(map(_is_odd, _gaps(node, source))):
+                clear = False
+            if node.type == "word" and _GLUED.search(_ESCAPE.sub("", _text(node, source))):
+                clear = False
+            if node.type == "command":
+                clear = self._follow(tuple(_told_words(node, source)), depth) and clear
+            if node.type == "redirected_statement" and node.children[0].type == "command":
+                clear = self._follow(_redirected(node, source), depth) and clear
+        return clear
+
+    def _follow(self, words: Seen, depth: int) -> bool:
+        """Take in a command, and those that it runs."""
+        pending, clear = [words], True
+        while pending:
+            command = pending.pop()
+            self.seen.append(command)
+            if len(self.seen) > _MOST_SEEN:
+                return False
+            found = inner(command)
+            self.guessed.extend(found.guesses)
+            pending.extend(found.commands)
+            clear = clear and not found.hidden
+            for text in found.texts:
+                clear = self.add(text, depth + 1) and clear
+        return clear
+
+
+def _everywhere(root: Node) -> Iterator[Node]:
+    """Every node of the tree, however deep."""
+    pending = [root]
+    while pending:
+        node = pending.pop()
+        yield node
+        pending.extend(reversed(node.children))
+
+
+def _is_odd(gap: bytes) -> bool:
+    """Something stands between two nodes that the parser made nothing of."""
+    return gap.replace(b"\\\n", b"").strip(b" \t\n") != b""
+
+
+def _text(node: Node, source: bytes) -> str:
+    return source[node.start_byte : node.end_byte].decode(errors="replace")
+
+
+def _redirected(statement: Node, source: bytes) -> Seen:
+    """The command of a statement with all its words: some stand behind a redirection."""
+    command, *redirections = statement.children
+    more = (word for node in redirections for word in _behind(node, source))
+    return (*_told_words(command, source), *more)
+
+
+def _behind(redirection: Node, source: bytes) -> Iterator[str | None]:
+    """Words that the parser takes for further places to write to, and bash for the command's."""
+    words = [node for node in redirection.children if node.type in _ARGUMENTS]
+    opens = any(node.type in (">&-", "<&-", "<<", "<<-") for node in redirection.children)
+    yield from (_told(node, source) for node in words[0 if opens else 1 :])
+
+
+def _told_words(command: Node, source: bytes) -> Iterator[str | None]:
+    for node in command.children:
+        if node.type.endswith("_redirect"):
+            yield from _behind(node, source)
+        elif node.type == "command_name":
+            yield _told(node.children[0], source) if len(node.children) == 1 else None
+        elif node.type != "variable_assignment":
+            yield _told(node, source)
+
+
+def _told(node: Node, source: bytes) -> str | None:
+    word = _word(node, source)
+    return None if word is None or word.pattern else word.text
 
 
 @cache
@@ -140,8 +255,16 @@ def _word(node: Node, source: bytes) -> Word | None:
     return undo(source[node.start_byte : node.end_byte].decode()) if undo else None
 
 
-def _joined(nodes: Iterable[Node], source: bytes) -> Word | None:
-    pieces = [_word(node, source) for node in nodes]
+def _joined(nodes: Sequence[Node], source: bytes) -> Word | None:
+    texts = [source[node.start_byte : node.end_byte] for node in nodes]
+    # bash(1), Brace Expansion: {} stays as it is.
+    empty = {
+        n + side for n in range(len(texts)) if texts[n : n + 2] == [b"{", b"}"] for side in (0, 1)
+    }
+    pieces = [
+        Word(texts[n].decode()) if n in empty else _word(node, source)
+        for n, node in enumerate(nodes)
+    ]
     text = "".join(piece.text for piece in pieces if piece)
     pattern = any(piece.pattern for piece in pieces if piece)
     return Word(text, pattern) if None not in pieces else None
@@ -171,97 +294,3 @@ _UNQUOTE: Mapping[str, Callable[[str], Word | None]] = {
     "string": _double_quoted,
     "raw_string": _single_quoted,
 }
-
-
-def _only_reads(command: Words) -> bool:
-    name, *arguments = command
-    program = name.text
-    for folder in _SYSTEM_FOLDERS:
-        program = program.removeprefix(folder)
-    judge = SAFE.get(program)
-    return judge is not None and judge(arguments)
-
-
-def _always(_arguments: Words) -> bool:
-    return True
-
-
-def _without(arguments: Words, *, letters: str = "", words: tuple[str, ...] = ()) -> bool:
-    """None of these options is given, also not among others or (as GNU allows) abbreviated."""
-    for argument in arguments:
-        text = argument.text
-        name = text[2:].partition("=")[0]
-        if argument.may_be_option():
-            return False
-        if text.startswith("--"):
-            if name and any(word.startswith(name) for word in words):
-                return False
-        elif text.startswith("-") and not set(letters).isdisjoint(text):
-            return False
-    return True
-
-
-def _find(arguments: Words) -> bool:
-    acts = ("-delete", "-exec", "-fls", "-fprint", "-ok")
-    return not any(
-        argument.may_be_option() or argument.text.startswith(acts) for argument in arguments
-    )
-
-
-def _uniq(arguments: Words) -> bool:
-    """At most one operand: the second is the file it writes."""
-    operands = [word for word in arguments if word.text == "-" or not word.text.startswith("-")]
-    return len(operands) <= 1 and not any(word.pattern for word in arguments)
-
-
-def _sed(arguments: Words) -> bool:
-    """Only `sed -n 3,5p FILE…`."""
-    if len(arguments) < 2:
-        return False
-    option, program, *files = arguments
-    return (
-        option.text == "-n"
-        and re.fullmatch(r"(\d+|\$)(,(\d+|\$))?p", program.text) is not None
-        and not any(file.may_be_option() or file.text.startswith("-") for file in files)
-    )
-
-
-def _date(arguments: Words) -> bool:
-    """Only options that show a date; an operand without `+` sets the clock."""
-    shows = r"\+.*|-[uR]|-I.*|--(utc|iso-8601.*|rfc-.*|date=.*|reference=.*)"
-    words = [word.text for word in arguments]
-    for option in {"-d", "-r"} & set(words[:-1]):
-        at = words.index(option)
-        del words[at : at + 2]
-    return not any(word.may_be_option() for word in arguments) and all(
-        re.fullmatch(shows, word, re.DOTALL) for word in words
-    )
-
-
-SAFE: Mapping[str, Callable[[Words], bool]] = {
-    **dict.fromkeys(
-        (
-            *("basename", "cat", "cd", "cut", "df", "diff", "dirname", "du", "echo", "false"),
-            *("grep", "head", "ls", "nl", "pwd", "readlink", "realpath", "stat", "tail", "tr"),
-            *("true", "type", "wc", "which"),
-        ),
-        _always,
-    ),
-    "date": _date,
-    "file": partial(_without, letters="CzZ", words=("compile", "uncompress-noreport")),
-    "find": _find,
-    "printf": partial(_without, letters="v"),
-    "rg": partial(_without, letters="z", words=("hostname-bin", "pre", "search-zip")),
-    "sed": _sed,
-    "sort": partial(
-        _without, letters="oT", words=("compress-program", "output", "temporary-directory")
-    ),
-    "test": partial(_without, letters="vR"),
-    "tree": partial(_without, letters="oR", words=("output",)),
-    "uniq": _uniq,
-}
-"""By program: whether it only reads when it gets these arguments.
-
-git is not here: the configuration of a repository makes it start other programs. printf -v and
-test -v evaluate what they are given, as bash(1) says of array subscripts.
-"""

@@ -74,6 +74,7 @@ def _access(verb: str, path: str, resolved: str, roots: tuple[str, ...]) -> Acce
         outside=not any(paths.is_inside(resolved, root) for root in roots),
         secret=paths.is_secret(path) or paths.is_secret(resolved),
         protected=paths.is_protected(path) or paths.is_protected(resolved),
+        named="" if path == resolved else path,
     )
 
 

@@ -5,6 +5,7 @@ It must not know any method.
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from anyio import CancelScope
 from anyio.abc import TaskGroup
@@ -15,6 +16,7 @@ from bridge.config import Config
 from bridge.core import secrets
 from bridge.core.handshake import Capabilities
 from bridge.errors import NOT_FOUND, EditorError
+from bridge.narrowing import Narrowed, narrowed
 from bridge.session import Prompt, Session
 from bridge.store import Store
 from tools.frozen import frozen
@@ -57,12 +59,18 @@ class Agent:
     """
     discover: Callable[[Config], None]
     """Called with a new session: the servers may be asked for their models."""
+    machine_file: Path | None = None
+    """Settings for everybody on this machine, which can only narrow those of the user."""
     can: Capabilities = field(default_factory=Capabilities)
     sessions: dict[str, Session] = field(default_factory=dict[str, Session])
     scopes: dict[RequestId, CancelScope] = field(default_factory=dict[RequestId, CancelScope])
     """What ends each request that the editor may give up."""
     printed_keys: set[str] = field(default_factory=set[str])
     """What programs printed that the configuration names for it."""
+
+    def settings(self, cwd: str) -> Narrowed:
+        """The configuration for sessions in this folder; ConfigError."""
+        return narrowed(self.load_config(), self.machine_file, cwd)
 
     def session(self, session: str) -> Session:
         """An open session; EditorError for an id that is none."""

@@ -12,17 +12,14 @@ from typing import Any, Literal, cast
 from bridge.acp.connection import Connection
 from bridge.core import updates
 from bridge.core.handshake import Capabilities
-from bridge.core.policy import Grant
+from bridge.core.rule import Offer
 from bridge.core.updates import Update
 from bridge.core.wire import JsonObject, dump, encode
 from bridge.errors import EditorError
 from tools.base import Answers, Approved, Filled, NoAnswer, Question, Rejected
 from tools.frozen import frozen
 
-Permission = Literal["once", "always", "no"]
-
 _MOST_BUTTONS = 6
-_CHOICES: dict[str, Permission] = {"allow_once": "once", "allow_always": "always"}
 
 _PLAN_QUESTION = "Approve this plan and leave plan mode?"
 _APPROVE = "Approve"
@@ -79,16 +76,15 @@ class SessionEditor:
         """Wait while the editor is far behind in reading."""
         await self._connection.room()
 
-    async def permission(self, call: Update, grant: Grant | None) -> Permission:
-        """Ask whether a call may run; `grant`: the lasting permission that may be given."""
-        lasting = [] if grant is None else [_option("allow_always", grant.label)]
-        options = [
-            _option("allow_once", "Allow once"),
-            *lasting,
-            _option("reject_once", "Reject"),
+    async def permission(self, call: Update, offers: Sequence[Offer], reason: str) -> Offer | None:
+        """Ask whether a call may run; the answer that was chosen, None for anything else."""
+        options: list[Update] = [
+            {"optionId": offer.id, "name": offer.label, "kind": offer.kind} for offer in offers
         ]
-        chosen = await self._choose(call, options)
-        return _CHOICES.get(chosen or "", "no")
+        lasting = {offer.id: offer.rule.text for offer in offers if offer.rule is not None}
+        told: Update = {"reason": reason, **({"rules": lasting} if lasting else {})}
+        chosen = await self._choose(call, options, {"responses-acp": told})
+        return next((offer for offer in offers if offer.id == chosen), None)
 
     def person(self, card_id: str) -> "CallPerson":
         """The person, asked on behalf of one call."""
@@ -144,8 +140,12 @@ class SessionEditor:
     def _about(self, path: str) -> Update:
         return {"sessionId": self._session, "path": path}
 
-    async def _choose(self, call: Update, options: list[Update]) -> str | None:
-        params = {"sessionId": self._session, "toolCall": call, "options": options}
+    async def _choose(
+        self, call: Update, options: list[Update], meta: Update | None = None
+    ) -> str | None:
+        params: Update = {"sessionId": self._session, "toolCall": call, "options": options}
+        if meta is not None:
+            params["_meta"] = meta
         answer = _object(await self._ask("session/request_permission", params))
         outcome = _object(answer.get("outcome"))
         chosen = outcome.get("optionId") if outcome.get("outcome") == "selected" else None
@@ -303,7 +303,3 @@ def _answers(content: Mapping[str, Any], questions: Sequence[Question]) -> Answe
 def _object(value: object) -> Mapping[str, Any]:
     """The value, or an empty object in the place of what is none."""
     return cast("Mapping[str, Any]", value) if isinstance(value, dict) else {}
-
-
-def _option(kind: Literal["allow_once", "allow_always", "reject_once"], name: str) -> Update:
-    return {"optionId": kind, "name": name, "kind": kind}

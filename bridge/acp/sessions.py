@@ -14,9 +14,11 @@ from anyio.lowlevel import checkpoint
 from bridge import commands, log, options
 from bridge.acp import schema
 from bridge.acp.agent import Agent, Answered, Pending, not_open
+from bridge.acp.editor import SessionEditor
 from bridge.core import updates
 from bridge.core.records import Opened, Record
 from bridge.errors import INVALID_PARAMS, EditorError
+from bridge.narrowing import Narrowed
 from bridge.session import Loading, Session, now
 from bridge.store import Summary
 
@@ -27,7 +29,8 @@ _STEPS_AT_ONCE = 32
 def new(agent: Agent, params: schema.NewSessionParams) -> Answered:
     """Open a new session."""
     cwd, directories = _workspace(params)
-    config = agent.load_config()
+    narrowed = agent.settings(cwd)
+    config = narrowed.config
     model = config.models[config.default_model]
     opened = Opened(
         session=str(uuid.uuid4()),
@@ -39,7 +42,7 @@ def new(agent: Agent, params: schema.NewSessionParams) -> Answered:
         permission=config.permission,
     )
     session = Session(config, opened, agent.store.create(opened, directories), directories)
-    _begin(agent, session, params.mcp_servers)
+    _begin(agent, session, params.mcp_servers, narrowed)
     return Answered({"sessionId": session.id, **_state(session)}, lambda: _greet(agent, session))
 
 
@@ -62,6 +65,7 @@ def load(agent: Agent, params: schema.LoadSessionParams) -> Pending:
     def after() -> None:
         if session.usage is not None:
             editor.update(session.usage)
+        _tell_remarks(session, editor)
         _attend_soon(agent, session)
 
     return _restoring(agent, session, show(), after)
@@ -117,7 +121,7 @@ def _open_again(
             INVALID_PARAMS, "the session is loaded already", {"sessionId": params.session_id}
         )
     cwd, directories = _workspace(params)
-    config = agent.load_config()
+    narrowed = agent.settings(cwd)
     stored = agent.store.load(params.session_id, directories)
     if stored.opened.cwd != cwd:
         stored.journal.close()
@@ -125,8 +129,13 @@ def _open_again(
             INVALID_PARAMS,
             f"session cwd mismatch: persisted {stored.opened.cwd}, requested {cwd}",
         )
-    session = Session(config, stored.opened, stored.journal, directories)
-    _begin(agent, session, params.mcp_servers)
+    session = Session(narrowed.config, stored.opened, stored.journal, directories)
+    try:
+        _begin(agent, session, params.mcp_servers, narrowed)
+    except BaseException:
+        agent.sessions.pop(session.id, None)
+        session.close()
+        raise
     return session, session.restored(stored.records())
 
 
@@ -156,8 +165,12 @@ def _restoring(
     return Pending(run, loading.scope)
 
 
-def _begin(agent: Agent, session: Session, servers: list[schema.McpServer]) -> None:
+def _begin(
+    agent: Agent, session: Session, servers: list[schema.McpServer], narrowed: Narrowed
+) -> None:
     session.servers = tuple(servers)
+    session.rules, session.remarks = narrowed.rules, narrowed.remarks
+    session.answers = agent.store.answers(session.cwd)
     agent.sessions[session.id] = session
     agent.hide_secrets(session)
 
@@ -165,7 +178,9 @@ def _begin(agent: Agent, session: Session, servers: list[schema.McpServer]) -> N
 def _greet(agent: Agent, session: Session) -> None:
     """What a session without history shows, once its id is known to the editor."""
     if not session.is_closed:
-        agent.editor(session).update(updates.commands(commands.menu()))
+        editor = agent.editor(session)
+        editor.update(updates.commands(commands.menu()))
+        _tell_remarks(session, editor)
     _attend_soon(agent, session)
 
 
@@ -173,6 +188,11 @@ def _attend_soon(agent: Agent, session: Session) -> None:
     if session.id in agent.sessions:
         agent.tasks.start_soon(_attend, agent, session)
     agent.discover(session.config)
+
+
+def _tell_remarks(session: Session, editor: SessionEditor) -> None:
+    for remark in session.remarks:
+        editor.notice("warning", remark)
 
 
 async def _attend(agent: Agent, session: Session) -> None:

@@ -72,6 +72,8 @@ class Meter:
         self.costs: list[Cost] = []
         self._answers = self._input = self._output = self._cached = 0
         self._compared = self._whole = self._before = self._kept = 0
+        self._unpriced = 0
+        """Answers that took tokens and whose cost nobody knows."""
         self._broke = ""
         self._last: Last | None = None
 
@@ -85,6 +87,11 @@ class Meter:
         """The same as one number: amounts of different currencies are not told apart."""
         return sum(cost.amount for cost in self.costs)
 
+    @property
+    def has_lost_count(self) -> bool:
+        """The last answer is the first one whose cost nobody knows."""
+        return self._unpriced == 1 and self._last is not None and self._last.cost is None
+
     def add(self, record: Record) -> None:
         """Count one record; most are about something else."""
         if not isinstance(record, Responded | Compacted):
@@ -96,6 +103,7 @@ class Meter:
             return
         self._last = Last(record.metered, record.cost)
         self._count(record.metered)
+        self._unpriced += record.cost is None and record.metered.input > 0
 
     def _count(self, metered: Metered) -> None:
         self._answers += 1
@@ -118,7 +126,8 @@ class Meter:
         answers = "1 answer" if self._answers == 1 else f"{self._answers:,} answers"
         yield "Tokens", f"{answers}: {_tokens(self._input, self._cached, self._output)}"
         if self.costs:
-            yield "Cost", money.told(self.costs)
+            unpriced = f", and {self._unpriced:,} of unknown cost" if self._unpriced else ""
+            yield "Cost", money.told(self.costs) + unpriced
         yield "Last answer", "; ".join(_last(last))
         if self._compared:
             yield "Requests kept", self._prefixes()

@@ -83,9 +83,10 @@ def renewal(call: Announced, *, cwd: str, terminal: bool) -> Update:
     return {**update, "sessionUpdate": "tool_call_update"}
 
 
-def question(call: Announced, shown: tuple[Shown, ...] | None) -> Update:
+def question(call: Announced, shown: tuple[Shown, ...] | None, reason: str) -> Update:
     """The call as a permission dialog shows it: complete, since some do not know the card."""
     card = call.card if shown is None else replace(call.card, shown=shown)
+    card = replace(card, shown=(*card.shown, Text(reason)))
     update = announcement(replace(call, card=card), cwd="", terminal=False)
     del update["sessionUpdate"], update["name"]
     return fitted(update)
