@@ -73,7 +73,7 @@ class Wanted:
 
     def scrubbed(self, text: str) -> str:
         """The text without any of the values."""
-        for secret in self.secrets:
+        for secret in sorted(self.secrets, key=len, reverse=True):  # one may begin another
             text = text.replace(secret, "[redacted]")
         return text
 
@@ -125,8 +125,8 @@ def _sent(server: McpServer, session: Session, environment: Mapping[str, str]) -
 def _configured(
     name: str, server: Server, session: Place, environment: Mapping[str, str]
 ) -> Wanted:
-    secrets = secrets_of({**server.env, **server.headers})
-    secrets += tuple(environment[kept] for kept in server.env_keep if kept in environment)
+    named = secrets_of({**server.env, **server.headers})
+    kept = [environment[name] for name in server.env_keep if name in environment]
     reach: Reach
     try:
         key = server.credentials(environment)
@@ -138,7 +138,7 @@ def _configured(
         name,
         reach,
         "configuration",
-        (*secrets, *([key] if key else [])),
+        (*named, *_long(kept if key is None else (*kept, key))),
         tools=server.tools,
         trust_read_only=server.trust_read_only,
         wait=session.config.mcp_wait if server.wait is None else server.wait,

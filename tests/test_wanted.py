@@ -152,3 +152,20 @@ def test_what_is_secret_is_known_by_its_name(
     values: dict[str, str], secrets: tuple[str, ...]
 ) -> None:
     assert secrets_of(values) == secrets
+
+
+def test_values_that_occur_by_chance_are_no_secrets(tmp_path: Path) -> None:
+    given = {**ENVIRONMENT, "EMPTY": "", "ONE": "1", "LONG": "long-enough"}
+    kept = '[mcp.own]\ncommand = "x"\nenv_keep = ["EMPTY", "ONE", "LONG", "UNSET"]\n'
+    made = session(tmp_path, kept)
+    (one,) = wanted(made, given)
+    made.close()
+    assert one.secrets == ("long-enough",)
+    assert one.scrubbed("1 is long-enough") == "1 is [redacted]"
+    assert isinstance(one.reach, Program)
+    assert (one.reach.environment["EMPTY"], one.reach.environment["ONE"]) == ("", "1")
+
+
+def test_of_two_secrets_that_begin_alike_nothing_is_left() -> None:
+    one = Wanted("s", Address("s", {}), "editor", ("long-enough", "long-enough-and-longer"))
+    assert one.scrubbed("a long-enough-and-longer b") == "a [redacted] b"
