@@ -14,6 +14,7 @@ import httpcore
 import httpx
 
 from bridge.errors import ConfigError
+from bridge.responses import proxies
 from bridge.responses.answer import Endpoint
 from bridge.responses.proxies import proxy_to, source_of_proxy
 from tools.frozen import frozen
@@ -56,30 +57,22 @@ class _Wire(httpx.AsyncHTTPTransport):
 
     def __init__(self, way: Way, lines: httpcore.AsyncNetworkBackend) -> None:
         try:
-            tls = _tls(way.ca_file) if way.is_secure else None
+            tls = trusted(way.ca_file) if way.is_secure else None
             proxy = way.proxy and httpx.Proxy(
                 way.proxy,
-                ssl_context=_tls(way.ca_file) if urlsplit(way.proxy).scheme == "https" else None,
+                ssl_context=trusted(way.ca_file) if urlsplit(way.proxy).scheme == "https" else None,
             )
             super().__init__(verify=tls or False, proxy=proxy, limits=_LIMITS)
         except ImportError:
-            text = (
-                f"{way.proxy_source} names a SOCKS proxy, which needs the package socksio: "
-                "install it beside responses-acp, or unset the variable"
-            )
-            raise ConfigError(text) from None
+            raise ConfigError(proxies.is_socks(way.proxy_source)) from None
         except (ValueError, httpx.InvalidURL):
-            text = (
-                f"{way.proxy_source} cannot be used: it must hold a URL such as http://HOST:PORT, "
-                "or be unset"
-            )
-            raise ConfigError(text) from None
+            raise ConfigError(proxies.is_no_url(way.proxy_source)) from None
         # The library hands this to its pool of connections nowhere; tests hold that it arrives.
         self._pool._network_backend = lines  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
 
 
-def _tls(ca_file: str | None) -> ssl.SSLContext:
-    """Trusts what the system trusts, and what the user adds to that."""
+def trusted(ca_file: str | None) -> ssl.SSLContext:
+    """Trusts what the system trusts, and what the user adds to that; ConfigError."""
     import truststore  # noqa: PLC0415 (for https only)
 
     context = truststore.SSLContext(ssl.PROTOCOL_TLS_CLIENT)

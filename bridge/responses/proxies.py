@@ -38,6 +38,19 @@ def source_of_proxy(base_url: str) -> str:
     return next((name for name in names if _variable(name)), _SYSTEM)
 
 
+def is_socks(source: str) -> str:
+    """The complaint about a proxy that needs what is not installed."""
+    return (
+        f"{source} names a SOCKS proxy, which needs the package socksio: "
+        "install it beside responses-acp, or unset the variable"
+    )
+
+
+def is_no_url(source: str) -> str:
+    """The complaint about a proxy whose URL is none."""
+    return f"{source} cannot be used: it must hold a URL such as http://HOST:PORT, or be unset"
+
+
 def _variable(name: str) -> str:
     return os.environ.get(name) or os.environ.get(name.lower(), "")
 
