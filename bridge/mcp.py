@@ -7,8 +7,10 @@ Rule 1: what arrives is plain data from here on, and every fault is a ServerFaul
 Rule 2: the handshake of the widely spoken versions comes first; only a server that refuses it is
 asked for what it speaks. Many programs end at a first message they do not know.
 Rule 3: what a program prints that is no message is not the end of it.
+Rule 4: a URL is reached as the model's server is: the same proxies, the same certificates.
 """
 
+import ssl
 from collections.abc import AsyncGenerator, Generator, Iterator, Mapping
 from contextlib import (
     AbstractAsyncContextManager,
@@ -18,6 +20,7 @@ from contextlib import (
     suppress,
 )
 from typing import Any, TypeAlias
+from urllib.parse import urlsplit
 
 import anyio
 import httpx2
@@ -31,7 +34,12 @@ from pydantic import ValidationError
 from bridge import __version__
 from bridge.core.remote import RemoteTool
 from bridge.core.remote_content import Output
-from bridge.servers import Asked, Events, Line, ServerFault
+from bridge.core.wire import dump, load_object
+from bridge.errors import ConfigError
+from bridge.responses import proxies
+from bridge.responses.client import trusted
+from bridge.responses.proxies import proxy_to, source_of_proxy
+from bridge.servers import Asked, Events, Forgotten, Line, ServerFault
 from bridge.wanted import Address, Program
 from tools.process import Launch
 from tools.service import Service, program, service
@@ -39,6 +47,10 @@ from tools.service import Service, program, service
 _MOST_PAGES = 100
 _LONGEST_REASON = 300
 _CONNECT_SECONDS = 30.0
+
+_SESSION = "mcp-session-id"
+"""The header by which a URL knows a conversation again."""
+_NOT_FOUND = 404
 
 _OTHER_HANDSHAKE = (
     types.UNSUPPORTED_PROTOCOL_VERSION,
@@ -136,6 +148,8 @@ class _Heard:
         """Those that wait for their answers."""
         self.refusals: list[str] = []
         """What a URL answered in the place of a message: the client says only that it did."""
+        self.is_forgotten = False
+        """The URL does not know our conversation any more."""
 
     async def message(self, message: object) -> None:
         """Heed a notification."""
@@ -155,15 +169,21 @@ class _Heard:
         """Note a refusal of a message; a server need not have the stream that GET asks for."""
         if response.request.method == "POST" and response.is_error:
             self.refusals.append(f"it answered {response.status_code} {response.reason_phrase}")
+            is_in_session = _SESSION in response.request.headers
+            self.is_forgotten = is_in_session and response.status_code == _NOT_FOUND
 
     @contextmanager
     def faults(self) -> Generator[None]:
         """Turn what a request raises into a ServerFault."""
         self.refusals.clear()
+        self.is_forgotten = False
         try:
             yield
         except FAULTS as error:
-            raise ServerFault(self.reason(error)) from None
+            # Another call's connection that is given up for it may have been heard by the server.
+            is_cut = isinstance(error, MCPError) and error.code == types.CONNECTION_CLOSED
+            fault = Forgotten if self.is_forgotten and not is_cut else ServerFault
+            raise fault(self.reason(error)) from None
 
     def reason(self, error: BaseException) -> str:
         """What went wrong, as the end of a sentence."""
@@ -240,11 +260,25 @@ async def _listen(running: Service, into: MemoryObjectSendStream[Incoming], even
     with suppress(anyio.ClosedResourceError, anyio.BrokenResourceError):
         async with into:
             async for line in running.lines():
-                with suppress(ValidationError):
-                    message = types.jsonrpc_message_adapter.validate_json(line, by_name=False)
+                message = _message(line)
+                if message is not None:
                     await into.send(SessionMessage(message))
             # Told before those who wait for an answer are, so that they can say why none came.
             events.gone(await running.last_words())
+
+
+def _message(line: bytes) -> types.JSONRPCMessage | None:
+    """The message that a line is; None for what is none.
+
+    Programs cut texts in the middle of a character. That costs the character and not the message,
+    for which somebody waits.
+    """
+    parse = types.jsonrpc_message_adapter.validate_json
+    with suppress(ValidationError):
+        return parse(line, by_name=False)
+    with suppress(ValueError):
+        return parse(dump(load_object(line.decode("utf-8", "replace"))), by_name=False)
+    return None
 
 
 async def _speak(
@@ -266,13 +300,35 @@ async def _speak(
 @asynccontextmanager
 async def _address(reach: Address, heard: _Heard) -> AsyncGenerator[Any]:
     """A URL as streams of messages; what is silent there is ended by whoever waits for it."""
-    http = httpx2.AsyncClient(
-        headers=dict(reach.headers),
-        timeout=httpx2.Timeout(_CONNECT_SECONDS, read=None),
-        event_hooks={"response": [heard.response]},
-    )
-    async with http, streamable_http_client(reach.url, http_client=http) as streams:
+    async with (
+        _http(reach, heard) as http,
+        streamable_http_client(reach.url, http_client=http) as streams,
+    ):
         yield streams
+
+
+def _http(reach: Address, heard: _Heard) -> httpx2.AsyncClient:
+    """A client that goes the way to this URL which requests to models go; ServerFault."""
+    source, proxy = source_of_proxy(reach.url), proxy_to(reach.url)
+    try:
+        return httpx2.AsyncClient(
+            headers=dict(reach.headers),
+            timeout=httpx2.Timeout(_CONNECT_SECONDS, read=None),
+            event_hooks={"response": [heard.response]},
+            trust_env=False,
+            verify=_tls(reach.url) or False,
+            proxy=None if proxy is None else httpx2.Proxy(proxy, ssl_context=_tls(proxy)),
+        )
+    except ConfigError as error:
+        raise ServerFault(str(error)) from None
+    except ImportError:
+        raise ServerFault(proxies.is_socks(source)) from None
+    except (ValueError, httpx2.InvalidURL):
+        raise ServerFault(proxies.is_no_url(source)) from None
+
+
+def _tls(url: str) -> ssl.SSLContext | None:
+    return trusted(None) if urlsplit(url).scheme == "https" else None
 
 
 def _tool(tool: types.Tool) -> RemoteTool:

@@ -31,6 +31,10 @@ class ServerFault(Exception):
     """A server failed us; the text is the end of a sentence about it."""
 
 
+class Forgotten(ServerFault):
+    """The server does not know our conversation any more, so it did nothing."""
+
+
 class Asked(Protocol):
     """Who made a call, for what the server has to say before it answers."""
 

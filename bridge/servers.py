@@ -10,7 +10,8 @@ Rule 3: a server's tools are known for as long as the session lives, so that a c
 gone is answered by a sentence.
 Rule 4: every server ends with its session; cancelling a turn ends none.
 Rule 5: one that nobody has called for long rests: it is ended, keeps its tools, and is started
-again by the next call.
+again by the next call. So does a URL that worked and no longer does: who runs it starts it anew.
+Rule 6: one that tells of other tools whenever it is asked for them is asked less and less often.
 """
 
 import math
@@ -24,13 +25,17 @@ import anyio
 from bridge.core import window
 from bridge.core.remote import RemoteTool, function, offered_names, slugs
 from bridge.core.remote_content import Output
-from bridge.remote_tool import Asked, BoundTool, ServerFault
+from bridge.remote_tool import Asked, BoundTool, Forgotten, ServerFault
 from bridge.wanted import Address, Program, Unreachable, Wanted
 
-__all__ = ["Asked", "Events", "Line", "ServerFault", "Servers"]
+__all__ = ["Asked", "Events", "Forgotten", "Line", "ServerFault", "Servers"]
 
 _FAREWELL = 2.0
 """Seconds that a server gets to take leave."""
+_SOON, _FREE = 1.0, 10
+"""Tools that change within so many seconds after they were listed are listed so often at once."""
+_SHORTEST_PAUSE, _LONGEST_PAUSE = 0.05, 60.0
+"""Seconds to wait from then on, each time twice as many."""
 
 
 class Line(Protocol):
@@ -91,6 +96,12 @@ class Server:
         """Those that wait for an answer."""
         self._used = anyio.current_time()
         """When the last one ended."""
+        self._listed = -math.inf
+        """When its tools were listed last."""
+        self._in_a_row = 0
+        """How often they were listed soon after the time before."""
+        self._paused = 0.0
+        """Seconds that were waited before that."""
         self._scope = anyio.CancelScope(shield=True)
 
     @property
@@ -144,7 +155,11 @@ class Server:
         self._calls += 1
         try:
             line = await self._awake()
-            return await line.call(tool, arguments, asked)
+            try:
+                return await line.call(tool, arguments, asked)
+            except Forgotten:  # MCP, Streamable HTTP, Session Management: begin a new session
+                self._rest(line)
+                return await (await self._awake()).call(tool, arguments, asked)
         except ServerFault:
             if self.state == "failed":
                 raise ServerFault(self.reason) from None
@@ -177,7 +192,11 @@ class Server:
             if scope.cancelled_caught and not (self._parting or self._over):
                 self._fail(f"it was not ready after {self.wanted.start_timeout:g} s")
         except ServerFault as fault:
-            if not (self._parting or self._over or self.state == "failed"):
+            if self._parting or self._over or self.state == "failed":
+                return
+            if self._line is not None and isinstance(self.wanted.reach, Address):
+                self._rest(self._line)
+            else:
                 self._fail(str(fault))
 
     async def _converse(self, connect: Connect) -> None:
@@ -192,14 +211,35 @@ class Server:
             while self.state == "ready" and not self._over:
                 self._news = anyio.Event()
                 if self._stale:
+                    await self._pause()
                     await self._list(line)
                     continue
                 self._settled.set()
                 with anyio.CancelScope(deadline=self._rest_at()) as patience:
                     await self._news.wait()
                 if patience.cancelled_caught and not self._calls:
-                    self.state, self._line = "resting", None
-                    self._part()
+                    self._rest(line)
+
+    async def _pause(self) -> None:
+        """Wait before listing tools that change all the time; no request does."""
+        soon = anyio.current_time() - self._listed < _SOON + self._paused
+        self._in_a_row = self._in_a_row + 1 if soon else 0
+        over = self._in_a_row - _FREE
+        self._paused = min(_SHORTEST_PAUSE * 2**over, _LONGEST_PAUSE) if over > 0 else 0
+        if not self._paused:
+            return
+        self._settled.set()
+        with anyio.move_on_after(self._paused):
+            while self.state == "ready" and not self._over:
+                await self._news.wait()
+                self._news = anyio.Event()
+
+    def _rest(self, line: Line) -> None:
+        """Give this connection up; the next call makes another."""
+        if self._line is line:
+            self.state, self._line = "resting", None
+            self._part()
+            self._news.set()
 
     def _rest_at(self) -> float:
         return math.inf if self._calls else self._used + self.wanted.rest_after
@@ -220,6 +260,7 @@ class Server:
         with anyio.move_on_after(self.wanted.start_timeout):
             listed = await line.tools()
         if listed is None:
+            self._line = None  # it is there, and no other connection would help
             raise ServerFault("it does not say which tools it has")
         kept = [
             tool
@@ -230,6 +271,7 @@ class Server:
         bound = {names[tool.name]: self._bound(names[tool.name], tool) for tool in kept}
         self.offers = [function(name, each.tool) for name, each in bound.items()]
         self.tools = {**self.tools, **bound}
+        self._listed = anyio.current_time()
 
     def _bound(self, name: str, tool: RemoteTool) -> BoundTool:
         """A tool, with what it was before where it is another one now."""

@@ -14,7 +14,7 @@ import pytest
 
 from bridge.core.remote_content import Output
 from bridge.mcp import connect
-from bridge.servers import Line, ServerFault
+from bridge.servers import Forgotten, Line, ServerFault
 from bridge.wanted import Address, Program
 from tests.agent_process import Model
 from tests.laws import Message
@@ -186,6 +186,24 @@ async def test_what_is_no_message_is_passed_over(tmp_path: Path) -> None:
         assert [tool.name for tool in await line.tools()] == ["a"]
         assert (await line.call("a", {}, Asks())).blocks == ({"type": "text", "text": "called"},)
     assert heard.ends == []
+
+
+@pytest.mark.parametrize(
+    "written",
+    [r"b'\"cut \\ud83d\"'", r"b'\"caf\xe9\"'", r"b'\"\\ude00\\ud83d\"'"],
+)
+async def test_an_answer_with_half_a_character_is_an_answer(written: str, tmp_path: Path) -> None:
+    special = f"""
+if message["method"] == "tools/call":
+    result["content"][0]["text"] = "HERE"
+    whole = json.dumps({{"jsonrpc": "2.0", "id": message["id"], "result": result}})
+    sys.stdout.buffer.write(whole.encode().replace(b'"HERE"', {written}) + b"\\n")
+    sys.stdout.buffer.flush()
+    continue
+"""
+    async with script(tmp_path, special) as line:
+        output = await line.call("a", {}, Asks())
+    assert "\ufffd" in text_of(output)
 
 
 async def test_a_program_that_is_not_there_is_a_fault(tmp_path: Path) -> None:
@@ -362,6 +380,90 @@ async def test_a_url_without_a_server_behind_it_is_a_fault(answer: Any, reason: 
             async with connect(Address(url, {"X-A": "b"}), Heard()):
                 raise AssertionError
         tasks.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize(
+    ("variables", "reason"),
+    [
+        ({"HTTPS_PROXY": "socks5://127.0.0.1:9"}, "HTTPS_PROXY names a SOCKS proxy"),
+        ({"HTTPS_PROXY": "ftp://127.0.0.1:9"}, "HTTPS_PROXY cannot be used: it must hold a URL"),
+        ({"ALL_PROXY": "http://host:port"}, "ALL_PROXY cannot be used: it must hold a URL"),
+        ({"SSL_CERT_FILE": "/nowhere.pem"}, "SSL_CERT_FILE cannot be used"),
+    ],
+)
+async def test_a_way_to_a_url_that_cannot_be_gone_is_a_fault_that_names_the_variable(
+    variables: Mapping[str, str], reason: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    with anyio.fail_after(20), pytest.raises(ServerFault, match=reason):
+        async with connect(Address("https://tools.test/mcp", {}), Heard()):
+            raise AssertionError
+
+
+async def test_no_proxy_stands_before_a_url_on_this_machine(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("ALL_PROXY", "socks5://127.0.0.1:9")
+    model = Model()
+    model.any_body = True
+    async with model.serve(), anyio.create_task_group() as tasks:
+
+        async def reply() -> None:
+            while True:
+                await (await model.request()).refuse("401 Unauthorized", b"", kind="text/plain")
+
+        tasks.start_soon(reply)
+        with anyio.fail_after(20), pytest.raises(ServerFault, match="it answered 401"):
+            async with connect(Address(f"{model.base_url}/mcp", {}), Heard()):
+                raise AssertionError
+        tasks.cancel_scope.cancel()
+
+
+async def test_a_url_that_has_forgotten_its_session_is_told_from_one_that_fails() -> None:
+    model = Model()
+    model.any_body = True
+
+    async def reply() -> None:
+        while True:
+            request = await model.request()
+            await request.refuse(*_as_a_server_that_forgets(request.body))
+
+    async with model.serve(), anyio.create_task_group() as tasks:
+        tasks.start_soon(reply)
+        with anyio.fail_after(20):
+            async with connect(Address(f"{model.base_url}/mcp", {}), Heard()) as line:
+                with pytest.raises(Forgotten, match="it answered 404"):
+                    await line.call("plain", {}, Asks())
+                with pytest.raises(Forgotten, match="it answered 404"):
+                    await line.call("told", {}, Asks())
+                with pytest.raises(ServerFault, match="it answered 500") as failed:
+                    await line.call("broken", {}, Asks())
+                assert not isinstance(failed.value, Forgotten)
+        tasks.cancel_scope.cancel()
+
+
+def _as_a_server_that_forgets(body: Message) -> tuple[Any, ...]:
+    """Status, body and headers: it knows a conversation until it is asked for something."""
+    answer = {"jsonrpc": "2.0", "id": body.get("id")}
+    match body.get("method"):
+        case "initialize":
+            result = {
+                "protocolVersion": body["params"]["protocolVersion"],
+                "capabilities": {},
+                "serverInfo": {"name": "s", "version": "1"},
+            }
+            told = json.dumps({**answer, "result": result}).encode()
+            return "200 OK", told, "mcp-session-id: one"
+        case "tools/call" if body["params"]["name"] == "plain":
+            return "404 Not Found", b"gone"
+        case "tools/call" if body["params"]["name"] == "told":
+            error = {"code": -32001, "message": "Session not found"}
+            return "404 Not Found", json.dumps({**answer, "error": error}).encode()
+        case "tools/call":
+            return "500 Oops", b"broken"
+        case _:
+            return "202 Accepted", b""
 
 
 async def test_a_fault_of_ours_is_not_blamed_on_the_server(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from bridge.core.remote import RemoteTool
 from bridge.core.remote_content import Output
-from bridge.servers import Asked, Connect, Events, ServerFault, Servers
+from bridge.servers import Asked, Connect, Events, Forgotten, ServerFault, Servers
 from bridge.wanted import Address, Program, Unreachable, Wanted
 from tests.workspace import Nobody
 from tools.base import AnyTool, Bound, Context, Filled, Prepared, Result
@@ -40,6 +40,11 @@ class Played:
     )
     open: bool = False
     left: bool = False
+    connections: int = 0
+    lists: int = 0
+    changes: bool = False
+    """It tells of other tools whenever it is asked for them."""
+    breaks: anyio.Event = field(default_factory=anyio.Event)
 
     def line(self) -> "PlayedLine":
         return PlayedLine(self)
@@ -56,6 +61,9 @@ class PlayedLine:
 
     async def tools(self) -> tuple[RemoteTool, ...]:
         await self.played.may_list.wait()
+        self.played.lists += 1
+        if self.played.changes:
+            self.played.heard.changed()
         return tuple(self.played.tools)
 
     async def call(self, name: str, arguments: Mapping[str, object], asked: Asked) -> Output:
@@ -86,20 +94,39 @@ def wanted(name: str, **settings: Any) -> Wanted:
 
 
 @asynccontextmanager
+async def broken_off(one: Played) -> AsyncGenerator[None]:
+    """Ends what is done inside with a fault, once the server breaks off."""
+
+    async def watch() -> None:
+        await one.breaks.wait()
+        one.breaks = anyio.Event()
+        raise ServerFault("it is gone")
+
+    try:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(watch)
+            yield
+            tasks.cancel_scope.cancel()
+    except ExceptionGroup as group:
+        raise group.exceptions[0] from None
+
+
+@asynccontextmanager
 async def stage(*servers: Wanted, at_once: bool = True, **played: Played) -> AsyncGenerator[Stage]:
     """These servers, started; afterwards they are closed, and all must end."""
     made = {server.name: played.get(server.name, ready()) for server in servers}
 
     @asynccontextmanager
     async def connect(reach: Program | Address, events: Events) -> AsyncGenerator[PlayedLine]:
-        assert isinstance(reach, Address)
-        one = made[reach.url]
+        one = made[reach.url if isinstance(reach, Address) else reach.argv[0]]
         one.events = events
         if not one.connects:
             raise ServerFault("there is nobody: hidden-value")
         one.open = True
+        one.connections += 1
         try:
-            yield one.line()
+            async with broken_off(one):
+                yield one.line()
             one.left = True
         finally:
             one.open = False
@@ -385,6 +412,65 @@ async def asked_for(tool: AnyTool, **arguments: object) -> list[Any]:
     prepared = await bound.prepare(a_context())
     assert isinstance(prepared, Prepared)
     return list(prepared.shown or ())
+
+
+async def test_a_server_that_has_forgotten_us_is_called_anew() -> None:
+    async with stage(wanted("s", wait=9), s=ready()) as shown:
+        await shown.servers.join()
+        one = shown.played["s"]
+
+        async def forget(asked: Asked) -> None:
+            if len(one.calls) == 1:
+                raise Forgotten("it answered 404 Not Found")
+
+        one.on_call = forget
+        assert (await run(shown.tool("mcp__s__find"), q=1)).text == "done"
+        assert one.calls == [("find", {"q": 1})] * 2
+        assert (one.connections, shown.told) == (2, [])
+
+
+async def test_a_url_that_breaks_off_is_reached_again_by_the_next_call_and_a_program_is_not() -> (
+    None
+):
+    program = Program(("s",), {}, "/")
+    for reach, state in ((Address("s", {}), "resting"), (program, "failed: it is gone")):
+        async with stage(wanted("s", wait=9, reach=reach), s=ready()) as shown:
+            await shown.servers.join()
+            one = shown.played["s"]
+            one.breaks.set()
+            while f"{state}" not in shown.servers.view():
+                await anyio.lowlevel.checkpoint()
+            result = await run(shown.tool("mcp__s__find"))
+            assert (result.ok, one.connections) == ((True, 2) if "rest" in state else (False, 1))
+
+
+async def test_a_server_that_changes_again_and_again_is_heeded_at_the_next_request() -> None:
+    async with stage(wanted("s", wait=9), s=ready()) as shown:
+        one = shown.played["s"]
+        for number in range(5):
+            await shown.servers.join()
+            one.tools = [RemoteTool(f"t{number}", "", {})]
+            one.heard.changed()
+            await shown.servers.join()
+            assert shown.offered == [f"mcp__s__t{number}"]
+
+
+async def test_a_server_that_changes_whenever_it_is_asked_is_asked_less_and_holds_nobody_up() -> (
+    None
+):
+    async with stage(wanted("s", wait=9), s=ready()) as shown:
+        await shown.servers.join()
+        one = shown.played["s"]
+        one.changes = True
+        one.heard.changed()
+        with anyio.fail_after(5):
+            while one.lists < 12:
+                await shown.servers.join()
+                await anyio.lowlevel.checkpoint()
+        assert len(shown.offered) == 2
+        with anyio.move_on_after(0.2):
+            await anyio.sleep_forever()
+        assert one.lists <= 16
 
 
 async def test_a_tool_that_its_server_changed_shows_the_change_when_it_is_asked_for() -> None:
