@@ -75,6 +75,7 @@ async def run(config: str | None, stdio: Stdio, received: bytes, hello: JsonObje
             discover=discover,
             forget_keys=answers.forget_keys,
             machine_file=configuration.machine_file(),
+            user_folder=_user_folder(),
         )
         if hello is not None:
             agent.can = handshake.client_capabilities(hello)
@@ -187,6 +188,12 @@ class Answers:
             module = await run_sync(import_module, "bridge.discovery")
             self._discovery = module.Discovery(catalogues, self._workshop.models.fetch)
         await self._discovery.run(config, agent.open_sessions)
+
+
+def _user_folder() -> str | None:
+    """Where the user's own things are, beside the configuration."""
+    file = configuration.default_file(os.environ)
+    return None if file is None else str(file.parent)
 
 
 def _private(state: Path | None, config: str | None) -> tuple[str, ...]:

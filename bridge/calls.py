@@ -19,6 +19,7 @@ from bridge import knowledge, permits
 from bridge.acp.editor import SessionEditor
 from bridge.answer import ending
 from bridge.core import policy, updates
+from bridge.core.content import attached
 from bridge.core.effects import FunctionCall
 from bridge.core.permission import offers
 from bridge.core.records import Announced, Planned, Returned, SawFile
@@ -26,7 +27,7 @@ from bridge.core.wire import load_object
 from bridge.errors import BridgeError
 from bridge.responses.request import function_tool
 from bridge.session import Session
-from tools.base import AnyTool, Context, Files, Prepared, Result, Shell, Signal, Tool
+from tools.base import AnyTool, Context, Files, Person, Prepared, Result, Shell, Signal, Tool
 from tools.buffers import BufferedFiles
 from tools.frozen import frozen
 
@@ -70,6 +71,30 @@ class Workbench:
     def tools_of(self, session: Session) -> Mapping[str, AnyTool]:
         """All that calls of this session may name."""
         return {**session.remote.tools, **self.tools}
+
+
+def means(
+    session: Session,
+    editor: SessionEditor,
+    person: Person,
+    bench: Workbench,
+    output: Callable[[str], None],
+) -> Context:
+    """All that a call of this session may use."""
+    return Context(
+        cwd=session.cwd,
+        roots=session.roots,
+        files=bench.files_of(session, editor),
+        shell=bench.shell(session),
+        seen=session.seen,
+        person=person,
+        planning=session.mode == "plan",
+        output=output,
+        readable=knowledge.readable(bench.user_folder),
+        is_barred=permits.barred(session),
+        jobs=session.jobs,
+        takes=session.takes,
+    )
 
 
 class Calls:
@@ -208,19 +233,8 @@ class Calls:
             announced.card_id,
             self._editor.can.terminal_output and announced.card.kind == "execute",
         )
-        return Context(
-            cwd=session.cwd,
-            roots=session.roots,
-            files=self._bench.files_of(session, self._editor),
-            shell=self._bench.shell(session),
-            seen=session.seen,
-            person=self._editor.person(announced.card_id),
-            planning=session.mode == "plan",
-            output=screen.add,
-            readable=knowledge.readable(self._bench.user_folder),
-            is_barred=permits.barred(session),
-            jobs=session.jobs,
-        )
+        person = self._editor.person(announced.card_id)
+        return means(session, self._editor, person, self._bench, screen.add)
 
     def _finish(self, call: FunctionCall, announced: Announced, result: Result) -> None:
         del self._open[announced.card_id]
@@ -234,6 +248,7 @@ class Calls:
             result.shown,
             result.title,
             result.data,
+            tuple(map(attached, result.media)),
         )
         planned = None if result.steps is None else Planned(result.steps)
         if planned is not None:

@@ -1,24 +1,39 @@
 """Slash commands: what the user types instead of a prompt.
 
-Rule 1: one function and one row of COMMANDS per command; the editor's menu comes from the table.
+Rule 1: one function and one row of COMMANDS per command; the editor's menu comes from the table,
+and from the files of commands that the user and the project bring along.
 Rule 2: a command answers with text; what the model is to do afterwards runs in the same turn.
 """
 
 import re
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from typing import Literal
+from typing import Literal, Protocol
 
+from bridge import own_commands
 from bridge import session_commands as telling
 from bridge.acp.editor import SessionEditor
 from bridge.core import goal as goals
 from bridge.core.goal import NO_GOAL, USAGE
+from bridge.core.own_command import OwnCommand
 from bridge.core.records import GoalChanged
 from bridge.session import Session
-from tools.base import Files
+from tools.base import Files, Shell
 from tools.frozen import frozen
 
 _LINE = re.compile(r"/([A-Za-z][A-Za-z0-9_-]*)(?:[ \t\r\n]+(.*))?", re.DOTALL)
+
+
+class Bench(Protocol):
+    """This machine, as far as commands need it."""
+
+    def files_of(self, session: Session, editor: SessionEditor, /) -> Files:
+        """The files as this session sees them."""
+        ...
+
+    def shell(self, session: Session, /) -> Shell:
+        """How commands of this session run."""
+        ...
 
 
 @frozen
@@ -32,8 +47,8 @@ class Reply:
     """Work on the goal now."""
     compact: str | None = None
     """Compact the conversation, and keep this above all."""
-    work: Callable[[SessionEditor, Files], Awaitable[str]] | None = None
-    """What takes its time: files, or a question; gives the text."""
+    work: Callable[[SessionEditor, Bench], Awaitable[str]] | None = None
+    """What takes its time: files, commands, or a question; gives the text."""
 
 
 @frozen
@@ -51,10 +66,14 @@ def reply_to(session: Session, text: str) -> Reply | None:
     line = _LINE.fullmatch(text)
     if line is None:
         return None
+    argument = (line[2] or "").strip()
+    own = session.own_commands.get(line[1])
+    if own is not None:
+        return Reply("", message=own.prompt(argument))
     command = COMMANDS.get(line[1])
     if command is None:
         return Reply(f"Error: unknown command: {text.split(chr(10), 1)[0].strip()[:200]}")
-    return command.run(session, (line[2] or "").strip())
+    return command.run(session, argument)
 
 
 def pauses_goal(text: str) -> bool:
@@ -68,15 +87,18 @@ def _told(text: Callable[[Session, str], str]) -> Callable[[Session, str], Reply
 
 
 def _status(session: Session, _argument: str) -> Reply:
-    return Reply(telling.status(session))
+    async def work(_editor: SessionEditor, bench: Bench) -> str:
+        return telling.status(session, await bench.shell(session).hold())
+
+    return Reply("", work=work)
 
 
-def _help(_session: Session, _argument: str) -> Reply:
+def _help(session: Session, _argument: str) -> Reply:
     lines = (
         f"- `/{name}{' ' * bool(command.hint)}{command.hint}`: {command.description}"
-        for name, command in sorted(COMMANDS.items())
+        for name, command in _all(session)
     )
-    return Reply("\n".join(lines))
+    return Reply("\n".join([*lines, *session.command_faults]))
 
 
 def _init(_session: Session, _argument: str) -> Reply:
@@ -205,10 +227,10 @@ _CONTROLS: dict[str, Callable[[Session], Reply]] = {
 
 
 def _diff(session: Session, _argument: str) -> Reply:
-    async def work(_editor: SessionEditor, files: Files) -> str:
+    async def work(editor: SessionEditor, bench: Bench) -> str:
         from bridge.undo import diff  # noqa: PLC0415 (few sessions need it)
 
-        return await diff(session, files)
+        return await diff(session, bench.files_of(session, editor))
 
     return Reply("", work=work)
 
@@ -218,10 +240,10 @@ def _undo(session: Session, argument: str) -> Reply:
     if how is None:
         return Reply("Error: /undo takes nothing, or one of: files, all.")
 
-    async def work(editor: SessionEditor, files: Files) -> str:
+    async def work(editor: SessionEditor, bench: Bench) -> str:
         from bridge.undo import undo  # noqa: PLC0415 (few sessions need it)
 
-        return await undo(session, editor, files, how)
+        return await undo(session, editor, bench.files_of(session, editor), how)
 
     return Reply("", work=work)
 
@@ -260,11 +282,33 @@ COMMANDS: dict[str, Command] = {
 }
 
 
-def menu() -> list[dict[str, object]]:
+def find_own(session: Session, user_folder: str | None) -> bool:
+    """Look for the user's and the project's commands again; whether there are others now."""
+    found = own_commands.find(session.cwd, user_folder, COMMANDS)
+    changed = found.commands != session.own_commands
+    session.own_commands = found.commands
+    session.command_faults = tuple(
+        f"{file} is not a command: {why}" for file, why in found.faults.items()
+    )
+    return changed
+
+
+def untold_faults(session: Session) -> list[str]:
+    """What is wrong with files of commands and was not told yet; it counts as told from now on."""
+    untold = [text for text in session.command_faults if text not in session.told_faults]
+    session.told_faults.update(untold)
+    return untold
+
+
+def menu(session: Session) -> list[dict[str, object]]:
     """All commands, as the editor lists them."""
-    return [_entry(name, command) for name, command in sorted(COMMANDS.items())]
+    return [_entry(name, command) for name, command in _all(session)]
 
 
-def _entry(name: str, command: Command) -> dict[str, object]:
+def _all(session: Session) -> list[tuple[str, Command | OwnCommand]]:
+    return sorted({**session.own_commands, **COMMANDS}.items())
+
+
+def _entry(name: str, command: Command | OwnCommand) -> dict[str, object]:
     entry: dict[str, object] = {"name": name, "description": command.description}
     return {**entry, "input": {"hint": command.hint}} if command.hint else entry

@@ -223,6 +223,8 @@ class Model(_Table):
     """Ask for a summary of the reasoning; unset: take what the server sends by itself."""
     images: bool = False
     """The model takes images."""
+    files: bool = False
+    """The model takes PDF files."""
     replay: Literal["portable", "verbatim"] = "portable"
     """Send earlier items back without the server's ids, or exactly as they came."""
     replay_reasoning: Literal["encrypted", "content", "both", "none"] | None = None
@@ -303,6 +305,8 @@ class Server(_Keyed):
     start_timeout: Seconds = 60
     call_timeout: Seconds = 600
     """Longest silence within a call."""
+    rest_after: Seconds = 1800
+    """A server that is not called for so long is ended; the next call starts it again."""
 
 
 class Config(_Table):
@@ -393,6 +397,7 @@ _DEFAULT_MODEL: dict[str, object] = {
     "effort": "medium",
     "summary": "auto",
     "images": True,
+    "files": True,
 }
 """Used when neither a file nor OPENAI_MODEL names a model."""
 

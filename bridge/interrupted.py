@@ -2,19 +2,27 @@
 
 Rule 1: the model is told what can be seen now, and never that something was done or not done
 without having looked.
+Rule 2: a file that the call left beside the one it changed is removed, if nothing is lost with it.
 """
+
+from contextlib import suppress
 
 from bridge.core.changes import OpenCall
 from bridge.core.history import INTERRUPTED
 from bridge.core.records import Changing, Returned
 from tools import regular
 from tools.base import NotRegular
-from tools.seen import Stamp
+from tools.commit import leftovers
+from tools.seen import Stamp, digest
+
+_EMPTY = digest(b"")
 
 
 def interrupted(call: OpenCall) -> Returned:
     """The end of such a call; looks at the file that it was about to change."""
     text = INTERRUPTED if call.change is None else _finding(call.change)
+    if call.change is not None:
+        _tidy(call.change)
     return Returned(call.card_id, call.call_id, call.custom, text, ok=False)
 
 
@@ -28,6 +36,15 @@ def _finding(change: Changing) -> str:
     else:
         found = f"{change.path} holds something else by now, so read it first"
     return f"Error: the call was interrupted before it ended; {found}."
+
+
+def _tidy(change: Changing) -> None:
+    """Remove what was to take the file's place, or gave it up, or was not written yet."""
+    with suppress(OSError):
+        for name in leftovers(change.path):
+            left = present(str(name))
+            if left is not None and left.digest in (change.before, change.after, _EMPTY):
+                name.unlink()
 
 
 def present(path: str) -> Stamp | None:

@@ -29,6 +29,7 @@ except ImportError:  # native Windows, where no session is ever opened
 
 _BLOCK = 64 * 1024
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_PUT_ASIDE = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
 _APPEND = os.O_RDWR | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
@@ -43,6 +44,11 @@ class Journal:
         self._secrets: tuple[str, ...] = ()
         self._given_up = False
         self._complaint: str | None = None
+
+    @property
+    def path(self) -> Path | None:
+        """The file of the session; None where it is kept nowhere."""
+        return self._path
 
     def hide(self, secrets: tuple[str, ...]) -> None:
         """Write none of these down from now on."""
@@ -242,7 +248,7 @@ def _mend(descriptor: int, path: Path) -> None:
         _write(descriptor, b"\n")
         return
     with suppress(OSError):
-        aside = os.open(torn_path(path), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        aside = os.open(torn_path(path), _PUT_ASIDE, 0o600)
         with os.fdopen(aside, "wb") as file:
             file.write(torn)
     os.ftruncate(descriptor, size - len(torn))

@@ -7,10 +7,10 @@ Rule 3: a link that leads out of the project is not followed: its text would go 
 """
 
 import os
-import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from bridge.core import front_matter
 from bridge.core.records import Learned
 from bridge.session import Session
 from tools import paths, regular
@@ -30,8 +30,6 @@ _SKILLS_TEXT = (
     "Skills: folders with instructions for certain tasks. When a task fits one of them, read its "
     "file with `read` before you begin."
 )
-_FIELD = re.compile(r"(name|description):[ \t]*(.*)")
-_BLOCK = re.compile(r"[>|][+-]?")
 
 
 def readable(user_folder: str | None) -> tuple[str, ...]:
@@ -45,29 +43,29 @@ def due(session: Session, user_folder: str | None) -> Iterator[Learned]:
     user_folder: where the user's own AGENTS.md and skills are; None: nowhere.
     """
     cwd = Path(os.path.realpath(session.cwd))
-    root = _project(cwd)
+    root = project(cwd)
     user = None if user_folder is None else Path(user_folder)
     if not session.introduced:
         session.introduced = True
         if user is not None:
             yield from _learned(session, _USER, user / _NAME, user)
-        for folder in _down(root, cwd):
+        for folder in down(root, cwd):
             yield from _learned(session, _PROJECT, folder / _NAME, root)
-        places = [(folder / _SKILLS, root) for folder in _down(root, cwd)]
+        places = [(folder / _SKILLS, root) for folder in down(root, cwd)]
         if user is not None:
             places.append((user / "skills", user))
         yield from _skills(places)
     for folder in sorted(session.visited):
-        for below in _down(cwd, Path(folder)):
+        for below in down(cwd, Path(folder)):
             yield from _learned(session, _PROJECT, below / _NAME, root)
 
 
-def _project(cwd: Path) -> Path:
+def project(cwd: Path) -> Path:
     """The folder that is the project: the one with .git, at or above the working directory."""
     return next((one for one in (cwd, *cwd.parents) if (one / ".git").exists()), cwd)
 
 
-def _down(top: Path, bottom: Path) -> list[Path]:
+def down(top: Path, bottom: Path) -> list[Path]:
     """The folders from one down to another; none where that does not lie in the first."""
     chain = [bottom, *bottom.parents]
     return chain[chain.index(top) :: -1] if top in chain else []
@@ -114,27 +112,7 @@ def _offers(place: Path, within: Path) -> Iterator[str]:
         file = folder / "SKILL.md"
         text = _text(file, within)
         if text is not None:
-            said = front_matter(text)
+            page = front_matter.parted(text)
+            said: Mapping[str, str] = {} if page is None else page.fields
             words = " ".join(said.get("description", "").split())[:_MOST_WORDS]
             yield f"- {said.get('name') or folder.name}: {words} ({file})"
-
-
-def front_matter(text: str) -> dict[str, str]:
-    """Name and description that stand between two lines of dashes at the start of a file."""
-    lines = text.splitlines()
-    found: dict[str, str] = {}
-    if not lines or lines[0].rstrip() != "---":
-        return found
-    at = ""
-    for line in lines[1:]:
-        if line.rstrip() == "---":
-            return found
-        field = _FIELD.match(line)
-        if field is not None:
-            at, value = field[1], field[2].strip()
-            found[at] = "" if _BLOCK.fullmatch(value) else value.strip("\"'")
-        elif at and line.startswith((" ", "\t")):
-            found[at] = f"{found[at]} {line.strip()}".strip()
-        else:
-            at = ""
-    return {}

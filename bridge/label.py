@@ -18,6 +18,7 @@ from bridge.core.secrets import conceal
 from tools.frozen import frozen
 
 _MOST_BYTES = 64 * 1024
+_WRITE = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
 
 
 @frozen
@@ -59,7 +60,7 @@ def write_label(journal: Path, label: Label, secrets: Iterable[str] = ()) -> Non
     new = new_label_path(journal)
     line = conceal(json.dumps(asdict(label)).encode("ascii") + b"\n", secrets)
     with suppress(OSError):
-        with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+        with os.fdopen(os.open(new, _WRITE, 0o600), "wb") as file:
             file.write(line)
         new.replace(label_path(journal))
 

@@ -19,9 +19,12 @@ from bridge.core import form, remote
 from bridge.core.records import Item
 from bridge.core.remote import RemoteTool
 from bridge.core.remote_content import Output, result
+from bridge.core.updates import fenced
 from bridge.wanted import Wanted
-from tools.base import Bound, Card, Console, Context, Filled, Prepared, Result
+from tools.base import Bound, Card, Console, Context, Filled, Prepared, Result, Shown, Text
 from tools.frozen import frozen
+
+_CHANGED = "The server has changed this tool since this session first saw it:"
 
 
 class ServerFault(Exception):
@@ -55,6 +58,8 @@ class BoundTool:
     callee: Callee
     wanted: Wanted
     tool: RemoteTool
+    former: RemoteTool | None = None
+    """What it was before its server changed it."""
 
     @property
     def trusted(self) -> bool:
@@ -81,9 +86,13 @@ class BoundTool:
     async def _prepare(self, arguments: Mapping[str, object], context: Context) -> Prepared:
         access = remote.access(self.wanted.name, self.tool, trusted=self.trusted)
         # Not every editor shows the arguments of a card, and they are what is to be allowed.
-        asked_for = (Console(json.dumps(arguments, indent=2, ensure_ascii=False)),)
+        shown: list[Shown] = []
+        if self.former is not None and (change := remote.change(self.former, self.tool)):
+            shown.append(Text(f"{_CHANGED}\n\n{fenced(change, 'diff')}"))
+        if arguments:
+            shown.append(Console(json.dumps(arguments, indent=2, ensure_ascii=False)))
         run = partial(self._run, arguments, context)
-        return Prepared(access, run, asked_for if arguments else None, live=True)
+        return Prepared(access, run, tuple(shown) or None, live=True)
 
     async def _run(self, arguments: Mapping[str, object], context: Context) -> Result:
         wanted = self.wanted
@@ -95,7 +104,7 @@ class BoundTool:
             except ServerFault as fault:
                 reason = wanted.scrubbed(str(fault))
                 return Result.error(f'the call to MCP server "{wanted.name}" failed: {reason}')
-            return result(_scrubbed(output, wanted))
+            return result(_scrubbed(output, wanted), context.takes)
         return Result.error(
             f'MCP server "{wanted.name}" was silent for {wanted.call_timeout:g} s, so the call was '
             "given up; it may have had effects"

@@ -9,6 +9,8 @@ one request are those that its calls are made with.
 Rule 3: a server's tools are known for as long as the session lives, so that a call to one that is
 gone is answered by a sentence.
 Rule 4: every server ends with its session; cancelling a turn ends none.
+Rule 5: one that nobody has called for long rests: it is ended, keeps its tools, and is started
+again by the next call.
 """
 
 import math
@@ -71,7 +73,7 @@ class Server:
     def __init__(self, wanted: Wanted, slug: str, *, can_ask: bool) -> None:
         self.wanted = wanted
         self.can_ask = can_ask
-        self.state: Literal["starting", "ready", "failed"] = "starting"
+        self.state: Literal["starting", "ready", "resting", "failed"] = "starting"
         self.reason = ""
         self.tools: Mapping[str, BoundTool] = {}
         """All it ever offered, by their names towards the model."""
@@ -83,6 +85,12 @@ class Server:
         self._patience = wanted.wait
         self._stale = False
         self._over = False
+        self._parting = False
+        """Its end is what we want."""
+        self._calls = 0
+        """Those that wait for an answer."""
+        self._used = anyio.current_time()
+        """When the last one ended."""
         self._scope = anyio.CancelScope(shield=True)
 
     @property
@@ -93,11 +101,13 @@ class Server:
     def changed(self) -> None:
         """Its tools are to be listed again."""
         self._stale, self._patience = True, self.wanted.wait
-        self._settled = anyio.Event()
+        self._unsettle()
         self._news.set()
 
     def gone(self, last_words: str) -> None:
         """It ended, and it was not us."""
+        if self._parting:
+            return
         words = f": {last_words}" if last_words else ""
         self._fail(f"it ended{words}")
         self._news.set()
@@ -109,7 +119,7 @@ class Server:
         if self.state == "starting":
             self._scope.cancel()
         else:
-            self._scope.deadline = anyio.current_time() + _FAREWELL
+            self._part()
 
     async def settled(self, since: float) -> None:
         """Wait until its tools are known, for as long as a request waits for it."""
@@ -118,30 +128,57 @@ class Server:
         self._patience = 0
 
     async def live(self, connect: Connect) -> None:
-        """Be connected until it ends, fails or is stopped."""
+        """Be connected, or resting, until it ends, fails or is stopped."""
         try:
-            # Shielded: a process that ends takes leave of its servers as a closed session does.
-            with self._scope:
-                await self._converse(connect)
-            if self._scope.cancelled_caught and self.state == "starting" and not self._over:
-                self._fail(f"it was not ready after {self.wanted.start_timeout:g} s")
-        except ServerFault as fault:
-            if not self._over and self.state != "failed":
-                self._fail(str(fault))
+            while self.state != "failed" and not self._over:
+                if self.state == "resting":
+                    self._news = anyio.Event()
+                    await self._news.wait()
+                else:
+                    await self._live_once(connect)
         finally:
-            self._line = None
             self._settled.set()
 
     async def call(self, tool: str, arguments: Mapping[str, object], asked: Asked) -> Output:
         """Make one call; ServerFault where it cannot be made."""
-        if self._line is None:
-            raise ServerFault(self.reason or "it is not connected")
+        self._calls += 1
         try:
-            return await self._line.call(tool, arguments, asked)
+            line = await self._awake()
+            return await line.call(tool, arguments, asked)
         except ServerFault:
             if self.state == "failed":
                 raise ServerFault(self.reason) from None
             raise
+        finally:
+            self._calls -= 1
+            self._used = anyio.current_time()
+            self._news.set()
+
+    async def _awake(self) -> Line:
+        """The connection; one that rests is started."""
+        if self.state == "resting":
+            self.state = "starting"
+            self._unsettle()
+            self._news.set()
+        if self.state == "starting":
+            await self._settled.wait()
+        if self._line is None:
+            raise ServerFault(self.reason or "it is not connected")
+        return self._line
+
+    async def _live_once(self, connect: Connect) -> None:
+        """Be connected until it ends, fails, is stopped or has nothing to do."""
+        self._parting = False
+        # Shielded: a process that ends takes leave of its servers as a closed session does.
+        self._scope = scope = anyio.CancelScope(shield=True)
+        try:
+            with scope:
+                await self._converse(connect)
+            if scope.cancelled_caught and not (self._parting or self._over):
+                self._fail(f"it was not ready after {self.wanted.start_timeout:g} s")
+        except ServerFault as fault:
+            if not (self._parting or self._over or self.state == "failed"):
+                self._fail(str(fault))
 
     async def _converse(self, connect: Connect) -> None:
         reach = self.wanted.reach
@@ -151,14 +188,31 @@ class Server:
         async with connect(reach, self) as line:
             await self._list(line)
             self._line, self.state = line, "ready"
-            self._scope.deadline = math.inf
+            self._scope.deadline, self._used = math.inf, anyio.current_time()
             while self.state == "ready" and not self._over:
                 self._news = anyio.Event()
                 if self._stale:
                     await self._list(line)
-                else:
-                    self._settled.set()
+                    continue
+                self._settled.set()
+                with anyio.CancelScope(deadline=self._rest_at()) as patience:
                     await self._news.wait()
+                if patience.cancelled_caught and not self._calls:
+                    self.state, self._line = "resting", None
+                    self._part()
+
+    def _rest_at(self) -> float:
+        return math.inf if self._calls else self._used + self.wanted.rest_after
+
+    def _unsettle(self) -> None:
+        """Have requests wait again; those that wait already go on waiting for the same."""
+        if self._settled.is_set():
+            self._settled = anyio.Event()
+
+    def _part(self) -> None:
+        """Let it take leave, and not for long."""
+        self._parting = True
+        self._scope.deadline = anyio.current_time() + _FAREWELL
 
     async def _list(self, line: Line) -> None:
         self._stale = False
@@ -173,9 +227,17 @@ class Server:
             if any(fnmatchcase(tool.name, pattern) for pattern in self.wanted.tools)
         ]
         names = offered_names(self._slug, (tool.name for tool in kept))
-        bound = {names[tool.name]: BoundTool(self, self.wanted, tool) for tool in kept}
+        bound = {names[tool.name]: self._bound(names[tool.name], tool) for tool in kept}
         self.offers = [function(name, each.tool) for name, each in bound.items()]
         self.tools = {**self.tools, **bound}
+
+    def _bound(self, name: str, tool: RemoteTool) -> BoundTool:
+        """A tool, with what it was before where it is another one now."""
+        known = self.tools.get(name)
+        if known is None:
+            return BoundTool(self, self.wanted, tool)
+        former = known.former if known.tool == tool else known.tool
+        return BoundTool(self, self.wanted, tool, former)
 
     def _fail(self, reason: str) -> None:
         self.state, self.reason, self.offers = "failed", self.wanted.scrubbed(reason), ()
@@ -253,6 +315,10 @@ class Servers:
         known = ", ".join(one.name for one in self._servers)
         return f"Error: there is no MCP server {server}; there are: {known}"
 
+    def brief(self) -> str:
+        """How they are, in a few words each."""
+        return ", ".join(f"{server.name} ({_state(server)})" for server in self._servers)
+
     async def _live(self, server: Server, connect: Connect) -> None:
         await server.live(connect)
         if server.state == "failed":
@@ -263,12 +329,17 @@ def _line(server: Server) -> str:
     match server.state:
         case "starting":
             how = "starting"
-        case "ready":
+        case "ready" | "resting" as state:
             tokens = sum(window.tokens(offer) for offer in server.offers)
-            how = f"ready, {_count(server.offers)}, about {tokens} tokens in every request"
+            how = f"{state}, {_count(server.offers)}, about {tokens} tokens in every request"
         case "failed":
             how = f"failed: {server.reason}"
     return f"- {server.name} ({server.wanted.origin}): {how}"
+
+
+def _state(server: Server) -> str:
+    is_there = server.state in ("ready", "resting")
+    return _count(server.offers) if is_there else server.state
 
 
 def _count(offers: Sequence[object]) -> str:

@@ -26,6 +26,7 @@ from bridge.core.changes import Changes
 from bridge.core.goal import NO_GOAL
 from bridge.core.history import Dialect, History
 from bridge.core.meter import Meter
+from bridge.core.own_command import OwnCommand
 from bridge.core.policy import Mode, Preset
 from bridge.core.prefix import Prefix
 from bridge.core.records import (
@@ -54,6 +55,7 @@ from bridge.interrupted import interrupted
 from bridge.journal import Journal
 from bridge.responses.quirks import InForce, in_force
 from bridge.store import timestamp
+from tools import filetype
 from tools.base import Access, AnyTool, Rewrite
 from tools.jobs import LocalJobs
 from tools.login import Login
@@ -104,6 +106,10 @@ class Remote(Protocol):
         """How they are, for the user; or how the named one is, and which tools it has."""
         ...
 
+    def brief(self) -> str:
+        """How they are, in a few words each."""
+        ...
+
     def close(self) -> None:
         """End all of them, soon."""
         ...
@@ -121,6 +127,9 @@ class NoServers:
     def view(self, server: str) -> str:
         del server
         return "There are no MCP servers in this session."
+
+    def brief(self) -> str:
+        return "none"
 
     def close(self) -> None: ...
 
@@ -158,6 +167,12 @@ class Session:
         """Those that were told."""
         self.visited: set[str] = set()
         """The folders of files that the model has seen."""
+        self.own_commands: Mapping[str, OwnCommand] = {}
+        """The commands that the user and the project bring along, as they were last found."""
+        self.command_faults: tuple[str, ...] = ()
+        """What is wrong with their files, a sentence each."""
+        self.told_faults: set[str] = set()
+        """Of those, the sentences that the person has been told."""
         self.changes = Changes()
         self.goal: GoalChanged = NO_GOAL
         self.goal_armed = False
@@ -242,11 +257,23 @@ class Session:
     def dialect_of(self, model: Model) -> Dialect:
         """How this model wants a history."""
         maker = f"{model.provider}/{model.model}"
-        return Dialect(maker, model.replay, self.quirks_of(model).replay_reasoning, model.images)
+        return Dialect(
+            maker,
+            model.replay,
+            self.quirks_of(model).replay_reasoning,
+            images=model.images,
+            files=model.files,
+        )
 
     def quirks_of(self, model: Model) -> InForce:
         """How the server of this model is spoken to."""
         return in_force(self.config.providers[model.provider], model)
+
+    @property
+    def takes(self) -> frozenset[str]:
+        """The media types that the model in force takes beside text."""
+        pictures = filetype.PICTURES if self.model.images else frozenset[str]()
+        return pictures | ({filetype.PDF} if self.model.files else frozenset[str]())
 
     def refused_by(self, model: Model) -> frozenset[str]:
         """Parameters that requests to this model leave out from now on."""

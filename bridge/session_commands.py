@@ -10,6 +10,7 @@ from bridge.config import Model
 from bridge.core.rule import Rule
 from bridge.errors import EditorError
 from bridge.session import Session
+from tools.base import Hold
 
 INIT = """\
 Look at this project and write an AGENTS.md at its root, for agents like you that see it for the
@@ -24,8 +25,8 @@ each change before you judge it. Change nothing. List what you found, the worst 
 path:line, what happens, and how to mend it; say so plainly when there is nothing."""
 
 
-def status(session: Session) -> str:
-    """What is in force, and how much of the context window is used."""
+def status(session: Session, hold: Hold) -> str:
+    """What is in force, what was used so far, and what the session knows of."""
     model = session.model
     effort = "" if session.effort is None else f", effort {session.effort}"
     return _lines(
@@ -36,12 +37,16 @@ def status(session: Session) -> str:
             ),
             ("Mode", session.mode),
             ("Permissions", session.permission),
-            ("Folder", session.cwd),
+            ("Sandbox", _sandbox(hold)),
+            ("Folder", ", ".join((session.cwd, *session.directories))),
             ("Context", _context(session, model)),
             *_environment(session),
             *session.meter.report(),
             ("Instructions from", ", ".join(sorted(session.told_files)) or "no file"),
+            ("Own commands", ", ".join(f"/{name}" for name in sorted(session.own_commands))),
+            ("MCP servers", session.remote.brief()),
             ("Session", session.id),
+            ("Session file", str(session.journal.path or "none: it is not kept")),
         )
     )
 
@@ -73,8 +78,20 @@ def _context(session: Session, model: Model) -> str:
     return f"about {used} of {model.context_window} tokens ({percent} %)"
 
 
+def _sandbox(hold: Hold) -> str:
+    if hold.refusal:
+        return hold.refusal
+    if hold.reach == "danger-full-access":
+        return "none: commands may do all that you may"
+    gaps = f": {'; '.join(hold.gaps)}" if hold.gaps else ""
+    strength = {"full": "commands are held to", "partial": "commands are partly held to"}
+    if hold.strength == "none":
+        return f"none{gaps}"
+    return f"{strength[hold.strength]} {hold.reach}{gaps}"
+
+
 def _lines(rows: Iterable[tuple[str, str]]) -> str:
-    return "\n".join(f"- {name}: {text}" for name, text in rows)
+    return "\n".join(f"- {name}: {text}" for name, text in rows if text)
 
 
 def model(session: Session, argument: str) -> str:

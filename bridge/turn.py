@@ -16,17 +16,17 @@ from urllib.parse import urlsplit
 
 import anyio
 
-from bridge import commands, context, knowledge, log, spending
+from bridge import commands, context, knowledge, links, log, spending
 from bridge.acp.editor import SessionEditor
 from bridge.answer import Answer
-from bridge.calls import Calls, Workbench
+from bridge.calls import Calls, Workbench, means
 from bridge.compaction import Compaction
 from bridge.config import Provider
 from bridge.core import goal as goals
 from bridge.core import updates
-from bridge.core.content import pictures, plain_text, user_content
+from bridge.core.content import attachments, plain_text, user_content
 from bridge.core.effects import Effect, Failed, Finished, Usage
-from bridge.core.records import Forgotten, Noted, Prompted, Titled, Told
+from bridge.core.records import Forgotten, Item, Noted, Prompted, Titled, Told
 from bridge.core.repeats import Repeats
 from bridge.core.response import Response
 from bridge.errors import BridgeError, Fault, ModelError
@@ -69,17 +69,22 @@ class Turn:
         content = user_content(prompt.blocks)
         text = plain_text(content)
         before = all_options(session)
+        if commands.find_own(session, self.bench.user_folder):
+            self.editor.update(updates.commands(commands.menu(session)))
         reply = commands.reply_to(session, text)
         self._show_changes(before)
         if reply is None or reply.message is not None or reply.pursue:
             self._learn()
+        shown = () if reply is not None and reply.message is None else await self._shown(prompt)
         if reply is None:
+            content = user_content(shown)
             self._note_switch()
         session.record(
             Prompted(session.next_prompt(), prompt.blocks, content, now(), reply is None)
         )
         if (unkept := session.journal.complaint()) is not None:
             self.editor.notice("warning", unkept)
+        self._tell_faults()
         budget = _Budget(session.config.max_turn_requests)
         if reply is None:
             self._entitle(text)
@@ -92,7 +97,7 @@ class Turn:
         text = reply.text
         if reply.work is not None:
             size = session.history.tokens
-            text = await reply.work(self.editor, self.bench.files_of(session, self.editor))
+            text = await reply.work(self.editor, self.bench)
             if session.history.tokens < size:
                 self._show_size()
         if text:
@@ -100,9 +105,16 @@ class Turn:
         if reply.message is not None:
             self._entitle(reply.message)
             self._note_switch()
-            session.record(Noted(reply.message, pictures(content), asked=True))
+            more = user_content(block for block in shown if block not in prompt.blocks)
+            session.record(Noted(reply.message, (*attachments(content), *more), asked=True))
             return await self._work(budget)
         return await self._pursue(budget) if reply.pursue else "end_turn"
+
+    async def _shown(self, prompt: Prompt) -> tuple[Item, ...]:
+        """The blocks of a prompt, and what its links to files show."""
+        nobody = self.editor.person("")
+        ground = means(self.session, self.editor, nobody, self.bench, lambda _: None)
+        return await links.followed(prompt.blocks, self.session, ground)
 
     async def _pursue(self, budget: "_Budget") -> StopReason:
         """Work on the goal in rounds, until it is reported, stopped or out of rounds."""
@@ -320,6 +332,14 @@ class Turn:
             titled = Titled(title, now())
             self.session.record(titled)
             self.editor.update(updates.title(titled))
+
+    def _tell_faults(self) -> None:
+        """Say what is wrong with files of commands, once."""
+        for text in commands.untold_faults(self.session):
+            if self.editor.can.notices:
+                self.editor.notice("warning", text)
+            else:
+                self._tell(text)
 
     def _tell(self, text: str) -> None:
         """Say something of our own in the conversation."""

@@ -68,6 +68,8 @@ class Wanted:
     start_timeout: float = 60
     call_timeout: float = 600
     """Longest silence within a call."""
+    rest_after: float = 1800
+    """How long it stays without being called."""
 
     def scrubbed(self, text: str) -> str:
         """The text without any of the values."""
@@ -142,6 +144,7 @@ def _configured(
         wait=session.config.mcp_wait if server.wait is None else server.wait,
         start_timeout=server.start_timeout,
         call_timeout=server.call_timeout,
+        rest_after=server.rest_after,
     )
 
 

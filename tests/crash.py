@@ -16,6 +16,7 @@ from bridge.core.records import Announced, Changing, Prompted, Record, Responded
 from tests.agent_process import Machine, begin_prompt
 from tests.fake_editor import Editor
 from tests.laws import Message
+from tools.commit import leftovers
 from tools.seen import digest
 
 VERSIONS = ("one\n", "two\n", "three\n")
@@ -132,7 +133,7 @@ class Left:
         lost = [
             f"the end of {card}"
             for card, status in self.seen.cards.items()
-            if status in _ENDED and again.cards.get(card) != status
+            if status in _ENDED and again.cards.get(card, "failed") != status
         ]
         lost += [
             f"text {message}"
@@ -141,7 +142,7 @@ class Left:
         ]
         lost += [f"an end of {card}" for card, now in again.cards.items() if now not in _ENDED]
         for call in self._open_calls:
-            output = outputs[call.call_id]
+            output = outputs.get(call.call_id, "")
             if not self._is_true(call, output):
                 lost.append(f"the truth of {call.card_id}: {output}")
         return lost
@@ -153,7 +154,7 @@ class Left:
     @property
     def _open_calls(self) -> list[Announced]:
         ended = {one.card_id for one in self.records if isinstance(one, Returned)}
-        answers = (one for one in self.records if isinstance(one, Responded))
+        answers = (one for one in self.records if isinstance(one, Responded) and one.items)
         calls = (one for answer in answers for one in answer.seen if isinstance(one, Announced))
         return [call for call in calls if call.card_id not in ended]
 
@@ -186,6 +187,7 @@ async def lost(here: Machine, editor: Editor, before: Left) -> list[str]:
     params: Message = {"sessionId": before.session, "cwd": str(before.folder), "mcpServers": []}
     await editor.request("session/load", params)
     again = shown(editor, before.session)
+    assert leftovers(str(before.folder / "a.txt")) == []
     call = await begin_prompt(editor, before.session, "What now?")
     request = await here.model.request()
     outputs = {item["call_id"]: item["output"] for item in request.input if "output" in item}

@@ -2,7 +2,8 @@
 streamable HTTP on a free port, whose number is its only line of output.
 
 What it finds in its environment tells it how to misbehave: NOISE makes it write megabytes to its
-standard error, LATE makes it wait for that file before it answers anything.
+standard error, LATE makes it wait for that file before it answers anything, with LISTENS after it
+has begun to take connections.
 """
 
 import base64
@@ -124,12 +125,17 @@ def main() -> None:
             sys.stderr.write("noise " * 170 + "\n")
     if "STUBBORN" in os.environ:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    while "LATE" in os.environ and not Path(os.environ["LATE"]).exists():
-        time.sleep(0.01)
+    if "LISTENS" not in os.environ:
+        wait_until_wanted()
     if len(sys.argv) > 1:
         over_http()
     else:
         server.run()
+
+
+def wait_until_wanted() -> None:
+    while "LATE" in os.environ and not Path(os.environ["LATE"]).exists():
+        time.sleep(0.01)
 
 
 def over_http() -> None:
@@ -138,6 +144,7 @@ def over_http() -> None:
     settings = uvicorn.Config(app, log_level="error", lifespan="on")
     sys.stdout.write(f"{listener.getsockname()[1]}\n")
     sys.stdout.flush()
+    wait_until_wanted()
     uvicorn.Server(settings).run(sockets=[listener])
 
 

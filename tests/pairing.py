@@ -128,6 +128,9 @@ def _item(item: Item) -> Iterator[str]:
         call_id = item.get("call_id")
         if not isinstance(call_id, str) or not 0 < len(call_id) <= LONGEST_CALL_ID:
             yield f"call_id {call_id!r} is empty or too long"
+        if kind == "function_call_output" and isinstance(item.get("output"), list):
+            yield from _output(cast("list[Item]", item["output"]))
+            return
         for name in _KEYS[kind] & set(_TEXTS):
             if not isinstance(item.get(name), str):
                 yield f"{name} of a {kind} is no text"
@@ -142,12 +145,22 @@ def _message(item: Item) -> Iterator[str]:
     elif not isinstance(parts, list) or not parts:
         yield "a message without content"
     else:
-        for part in cast("list[Item]", parts):
-            field = _PARTS[role].get(str(part.get("type")))
-            if field is None:
-                yield f"a part {part.get('type')} in a message of the {role}"
-            elif not isinstance(part.get(field), str) or (role == "assistant" and not part[field]):
-                yield f"an empty {part['type']}"
+        yield from _parts(cast("list[Item]", parts), role)
+
+
+def _output(parts: list[Item]) -> Iterator[str]:
+    yield from _parts(parts, "user")
+    if all(part.get("type") == "input_text" for part in parts):
+        yield "an output of texts alone is one text"
+
+
+def _parts(parts: Iterable[Item], role: str) -> Iterator[str]:
+    for part in parts:
+        field = _PARTS[role].get(str(part.get("type")))
+        if field is None:
+            yield f"a part {part.get('type')} in a message of the {role}"
+        elif not isinstance(part.get(field), str) or (role == "assistant" and not part[field]):
+            yield f"an empty {part['type']}"
 
 
 def _reasoning(item: Item) -> Iterator[str]:

@@ -209,3 +209,20 @@ async def test_a_file_is_removed_only_with_the_bytes_it_is_known_by(tmp_path: Pa
     file.write_bytes(b"new")
     await files.remove(str(file), known.stamp)
     assert not file.exists()
+
+
+def test_what_a_call_left_beside_its_file_is_removed_if_nothing_is_lost(tmp_path: Path) -> None:
+    def beside(number: int) -> Path:
+        return tmp_path / f".responses-acp-{number:016x}"
+
+    for number, text in enumerate(("old", "new", "", "of somebody else")):
+        beside(number).write_text(text)
+    beside(4).symlink_to(tmp_path / "file")
+    beside(5).mkdir()
+    (tmp_path / ".responses-acp-mine").write_text("old")
+    file = tmp_path / "file"
+    file.write_text("new")
+    change = Changing("c1", str(file), digest(b"old"), digest(b"new"))
+    assert "was made" in interrupted(OpenCall("c1", "c1", custom=False, change=change)).text
+    kept = {file, *map(beside, (3, 4, 5)), tmp_path / ".responses-acp-mine"}
+    assert set(tmp_path.iterdir()) == kept

@@ -1,6 +1,7 @@
 """What every conversation pays for before its first word: instructions and tools."""
 
 from pathlib import Path
+from typing import Any, cast
 
 from bridge import context
 from bridge.core.wire import dump
@@ -41,3 +42,18 @@ def test_the_first_request_is_small(tmp_path: Path) -> None:
             cache_key=mine.id,
         )
         assert len(dump(body)) < MOST_OF_BODY
+
+
+def test_in_loose_form_every_part_of_a_schema_has_one_type() -> None:
+    """Chat templates of open models look the type up as a word, and fail on a list of them."""
+
+    def check(schema: dict[str, Any], where: str) -> None:
+        assert isinstance(schema.get("type"), str), where
+        for name, inner in schema.get("properties", {}).items():
+            check(inner, f"{where}.{name}")
+        if "items" in schema:
+            check(schema["items"], f"{where}[]")
+
+    for tool in TOOLS.values():
+        made = request.function_tool(tool.name, "", tool.parameters(), strict=False)
+        check(cast("dict[str, Any]", made["parameters"]), tool.name)

@@ -1,10 +1,11 @@
 """Commands that go on in the background, with real processes."""
 
 import json
+import math
 import os
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from tests.fake_responses import FakeResponses, called, said, stream
 from tests.stage import stage
 from tests.test_process import LONG, sleepers
 from tests.workspace import Nobody
-from tools.base import Console, Context, Ended, Prepared, Result
+from tools.base import Console, Context, Ended, Hold, Prepared, Result, Shell
 from tools.environment import child_environment
 from tools.jobs import MOST_RUNNING, LocalJobs
 from tools.local import LocalFiles
@@ -35,15 +36,17 @@ class Desk:
 
     root: str
     jobs: LocalJobs | None
+    shell: Shell | None = None
 
     async def call(self, tool: str, **arguments: Any) -> Result:
         bound = TOOLS[tool].bind(arguments, self.root)
         assert not isinstance(bound, Result), bound.text
+        environment = child_environment(os.environ, (), (), self.root)
         context = Context(
             cwd=self.root,
             roots=(self.root,),
             files=LocalFiles(),
-            shell=LocalShell(child_environment(os.environ, (), (), self.root), self.root),
+            shell=self.shell or LocalShell(environment, self.root),
             seen=Seen(),
             person=Nobody(),
             planning=False,
@@ -84,29 +87,60 @@ async def until(is_so: Callable[[], bool]) -> None:
 async def test_a_job_goes_on_and_its_output_is_told_once(tmp_path: Path) -> None:
     go = tmp_path / "go"
     async with desk(tmp_path) as here:
-        text = await here.start(
+        told = await here.start(
             f"echo one; while [ ! -e {go} ]; do sleep 0.01; done; echo two >&2; sleep LONG"
         )
-        assert text == "Started job1; follow it with shell_job.\none\n[job1 is running]"
-        go.touch()
-        assert await here.poll() == "two\n[job1 is running]"
-        assert len(sleepers()) == 1
+        assert told.startswith("Started job1; follow it with shell_job.\n")
+        for word in ("one", "two"):
+            while word not in told:
+                told += await here.poll()
+            go.touch()
+        assert (told.count("one"), told.count("two")) == (1, 1)
+        assert told.endswith("two\n[job1 is running]")
+        await until(lambda: len(sleepers()) == 1)
         assert await here.poll(action="kill") == "(no new output)\n[killed by signal: SIGKILL]"
         assert sleepers() == []
         assert await here.poll() == "(no new output)\n[killed by signal: SIGKILL]"
         assert (await here.start("sleep LONG")).startswith("Started job2")
 
 
-async def test_a_job_that_ends_at_once_says_so_in_the_answer(tmp_path: Path) -> None:
+@dataclass
+class Instant:
+    """Every command has printed a word and ended before anybody looks."""
+
+    ended: Ended
+    timeouts: list[float] = field(default_factory=list[float])
+
+    async def hold(self) -> Hold:
+        return Hold()
+
+    async def run(self, command: str, *, timeout: float, output: Any, **_: Any) -> Ended:  # noqa: ASYNC109 (as the port has it)
+        self.timeouts.append(timeout)
+        output("word\n")
+        return self.ended
+
+
+@pytest.mark.parametrize(
+    ("ended", "told"),
+    [
+        (Ended("", "", 3), "[exit code: 3]"),
+        (Ended("", "", 0), "[exit code: 0]"),
+        (
+            Ended("", "", None, "SIGTERM", timed_out=True),
+            "[timed out]\n[killed by signal: SIGTERM]",
+        ),
+        (Ended("", "", 0, whole=("/tmp/x",)), "[whole output: /tmp/x]\n[exit code: 0]"),
+    ],
+)
+async def test_a_job_that_ends_at_once_says_so_in_the_answer(
+    tmp_path: Path, ended: Ended, told: str
+) -> None:
     async with desk(tmp_path) as here:
-        head = "follow it with shell_job."
-        assert await here.start("echo no; exit 3") == f"Started job1; {head}\nno\n[exit code: 3]"
-        assert await here.start("true") == (
-            f"Started job2; {head}\n(no new output)\n[exit code: 0]"
-        )
-        assert await here.start("sleep LONG", timeoutMs=1) == (
-            f"Started job3; {head}\n(no new output)\n[timed out]\n[killed by signal: SIGTERM]"
-        )
+        here.shell = shell = Instant(ended)
+        head = "follow it with shell_job.\nword\n"
+        assert await here.start("x") == f"Started job1; {head}{told}"
+        assert await here.start("x", timeoutMs=500) == f"Started job2; {head}{told}"
+        assert shell.timeouts == [math.inf, 0.5]
         assert here.jobs is not None
         assert here.jobs.running == []
 
@@ -128,9 +162,16 @@ async def test_a_poll_waits_for_news_or_the_end(tmp_path: Path) -> None:
 
 
 async def test_output_that_nobody_asks_for_is_kept_as_far_as_it_fits(tmp_path: Path) -> None:
+    go = tmp_path / "go"
+    count = "for i in 1 2 3; do printf '%d%%\\r' $i; done; seq 30000"
     async with desk(tmp_path) as here:
-        text = await here.start("for i in 1 2 3; do printf '%d%%\\r' $i; done; seq 30000")
-        assert text.startswith("Started job1; follow it with shell_job.\n1\n2\n")
+        await here.start(f"while [ ! -e {go} ]; do sleep 0.01; done; {count}")
+        go.touch()
+        jobs = here.jobs
+        assert jobs is not None
+        await until(lambda: jobs.running == [])
+        text = await here.poll()
+        assert text.startswith("1\n2\n")
         assert "bytes dropped" in text
         assert "[whole output: " in text
         assert len(text) < 70_000
@@ -217,15 +258,14 @@ async def test_a_job_outlives_its_prompt_and_not_its_session(tmp_path: Path, end
     with anyio.fail_after(20):
         async with stage(tmp_path, model) as play:
             await play.prompt()
-            assert len(sleepers()) == 1
+            await until(lambda: len(sleepers()) == 1)
             await play.prompt()
             outputs = [item["output"] for item in model.asked[-1].body["input"] if "output" in item]
-            assert outputs == [
-                "Started job1; follow it with shell_job.\nup\n[job1 is running]",
-                "(no new output)\n[killed by signal: SIGKILL]",
-                "Started job2; follow it with shell_job.\nup\n[job2 is running]",
-            ]
-            assert len(sleepers()) == 1
+            for number, place in ((1, 0), (2, 2)):
+                assert outputs[place].startswith(f"Started job{number}; follow it with shell_job.")
+                assert outputs[place].endswith(f"[job{number} is running]")
+            assert outputs[1].endswith("[killed by signal: SIGKILL]")
+            await until(lambda: len(sleepers()) == 1)
             if end == "session/close":
                 await play.editor.request("session/close", {"sessionId": play.session})
                 assert sleepers() == []

@@ -7,7 +7,7 @@ import pytest
 
 from bridge.config import load
 from bridge.core.records import Learned, Opened, SawFile
-from bridge.knowledge import due, front_matter, readable
+from bridge.knowledge import due, readable
 from bridge.session import Session
 from bridge.store import Store
 
@@ -116,21 +116,6 @@ def test_skills_are_offered_by_name_and_description(project: Path):
     assert "- bare: " in learned.text
     assert "- mine: Of mine." in learned.text
     assert "empty" not in learned.text
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("", {}),
-        ("name: a", {}),
-        ("---\nname: a\n", {}),
-        ("---\nname: a\nother: b\n  c\ndescription: 'd e'\n---\n",
-         {"name": "a", "description": "d e"}),
-        ("---\ndescription: |\n  one\n  two\nx\n y\n---", {"description": "one two"}),
-    ],
-)  # fmt: skip
-def test_front_matter_is_what_stands_between_dashes(text: str, expected: dict[str, str]):
-    assert front_matter(text) == expected
 
 
 def test_the_user_s_skills_may_be_read():

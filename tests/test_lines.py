@@ -162,9 +162,13 @@ async def test_an_answer_to_half_a_request_is_an_answer_and_the_last_one_there()
         await talk.send(http(b"", "413 Too Large"))
         await talk.some()
 
+    answered: list[bool] = []
+
     def late(line: socket.socket) -> int:
-        """Acknowledged as soon as there is something to read."""
-        return 0 if select.select([line], [], [], 0)[0] else 7
+        """What is sent first is acknowledged together with the answer to it."""
+        if not answered and select.select([line], [], [], 0)[0]:
+            answered.append(True)
+        return 0 if answered else 7
 
     async with server(answer) as (base_url, connections), Transport(lines=far(late)) as transport:
         place = Place(base_url=base_url)

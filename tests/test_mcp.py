@@ -1,8 +1,10 @@
 """Real MCP servers behind the real agent: a program and a URL, well-behaved and not."""
 
+import os
+import re
 import sys
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +38,12 @@ async def open_session(here: Machine, editor: Editor, *servers: Message) -> str:
     return str((await editor.request("session/new", params))["sessionId"])
 
 
+async def until_ready(editor: Editor, session: str, *names: str) -> None:
+    """Wait for servers to be there, as long as it takes: they load what we load, or more."""
+    while not all(re.search(rf"- {name} \(\w+\): ready", editor.text()) for name in names):
+        await editor.result(await begin_prompt(editor, session, "/mcp"))
+
+
 def offered(request: Request) -> list[str]:
     """The MCP tools that the model can call."""
     names = [str(tool["name"]) for tool in request.body["tools"]]
@@ -65,13 +73,16 @@ def last_card(editor: Editor, title: str) -> Message:
 
 
 async def test_a_program_of_the_editors_serves_its_tools(tmp_path: Path) -> None:
-    async with machine(tmp_path, settings=PATIENT) as here:
+    async with machine(tmp_path, deadline=90, settings=PATIENT) as here:
         here.secrets += ["value-of-the-key"]
-        async with here.agent(**FORM) as agent:
+        # Requests to the model stay on this machine, where no proxy is asked.
+        proxied = {**here.environment, "HTTPS_PROXY": "http://proxy:3128", "NO_PROXY": "127.0.0.1"}
+        async with here.agent(env=proxied, **FORM) as agent:
             editor = agent.editor
             broken = {**stdio("broken"), "command": "/no/such/server"}
             env = {"NOISE": "1", "SERVER_KEY": "value-of-the-key", "PLAIN": "p"}
             session = await open_session(here, editor, broken, stdio("s", **env))
+            await until_ready(editor, session, "s")
             assert await call(here, editor, session, "mcp__s__echo", text="hello") == "hello"
             first = here.model.requests[0]
             assert offered(first)[:3] == ["mcp__s__look", "mcp__s__echo", "mcp__s__fail"]
@@ -94,6 +105,8 @@ async def test_a_program_of_the_editors_serves_its_tools(tmp_path: Path) -> None
             assert told == "[redacted]"
             assert await call(here, editor, session, "mcp__s__variable", name="PLAIN") == "p"
             assert await call(here, editor, session, "mcp__s__variable", name="TEST_KEY") == "unset"
+            told = await call(here, editor, session, "mcp__s__variable", name="HTTPS_PROXY")
+            assert told == "http://proxy:3128"
 
             told = await call(here, editor, session, "mcp__s__mixed")
             assert told.splitlines() == [
@@ -116,9 +129,13 @@ async def test_a_program_of_the_editors_serves_its_tools(tmp_path: Path) -> None
 
 
 async def test_a_server_asks_reports_grows_and_crashes(tmp_path: Path) -> None:
-    async with machine(tmp_path, settings=PATIENT) as here, here.agent(**FORM) as agent:
+    async with (
+        machine(tmp_path, deadline=90, settings=PATIENT) as here,
+        here.agent(**FORM) as agent,
+    ):
         editor = agent.editor
         session = await open_session(here, editor, stdio())
+        await until_ready(editor, session, "s")
         editor.answers["elicitation/create"] = fill(colour="red", dark=True)
         told = await call(here, editor, session, "mcp__s__ask")
         assert told == "accept: colour='red' dark=True"
@@ -166,7 +183,7 @@ async def test_a_late_server_joins_at_a_later_request_and_none_outlives_the_agen
     pids = tmp_path / "pids"
     pids.mkdir()
     go = tmp_path / "go"
-    async with machine(tmp_path, settings={"mcp_wait": 0}) as here:
+    async with machine(tmp_path, deadline=90, settings={"mcp_wait": 0}) as here:
         async with here.agent() as agent:
             editor = agent.editor
             late = stdio("late", LATE=str(go), PIDS=str(pids))
@@ -187,15 +204,17 @@ async def test_a_late_server_joins_at_a_later_request_and_none_outlives_the_agen
 
 
 @asynccontextmanager
-async def http_server() -> AsyncGenerator[str]:
+async def http_server(**env: str) -> AsyncGenerator[str]:
     """The test server on loopback; gives its URL."""
-    async with await anyio.open_process([sys.executable, str(SERVER), "http"]) as process:
+    command = [sys.executable, str(SERVER), "http"]
+    async with await anyio.open_process(command, env={**os.environ, **env}) as process:
         assert process.stdout is not None
         try:
             port = (await process.stdout.receive()).decode().strip()
             yield f"http://127.0.0.1:{port}/mcp"
         finally:
-            process.kill()
+            with suppress(ProcessLookupError):  # it crashed
+                process.kill()
 
 
 CONFIGURED = """\
@@ -210,7 +229,7 @@ trust_read_only = true
 async def test_a_url_of_the_editors_and_one_of_the_configuration_serve_their_tools(
     tmp_path: Path,
 ) -> None:
-    async with machine(tmp_path) as here, http_server() as url:
+    async with machine(tmp_path, deadline=90) as here, http_server() as url:
         here.secrets += ["secret-of-the-header", "secret-of-the-file"]
         here.configure({"permission": "workspace-write", **PATIENT})
         with here.config.open("a", encoding="utf-8") as config:
@@ -222,6 +241,7 @@ async def test_a_url_of_the_editors_and_one_of_the_configuration_serve_their_too
             sent = {"type": "http", "name": "sent", "url": url, "headers": headers}
             old: Message = {"type": "sse", "name": "old", "url": url, "headers": []}
             session = await open_session(here, editor, sent, old)
+            await until_ready(editor, session, "sent", "own")
             # Trusted and read-only: nobody is asked, not even in plan mode.
             await editor.request("session/set_mode", {"sessionId": session, "modeId": "plan"})
             assert await call(here, editor, session, "mcp__own__look", what="it") == "saw it"
@@ -254,3 +274,45 @@ async def test_a_url_of_the_editors_and_one_of_the_configuration_serve_their_too
             notices = [one["title"] for one in editor.updates("notice")]
             assert len(notices) == 1
             assert notices[0].startswith('MCP server "old" cannot be used: servers over SSE')
+
+
+async def test_a_url_that_is_slow_at_first_joins_later_and_may_crash(tmp_path: Path) -> None:
+    go = tmp_path / "go"
+    async with (
+        machine(
+            tmp_path, deadline=90, settings={"mcp_wait": 0}, models={"m": {"images": True}}
+        ) as here,
+        http_server(LATE=str(go), LISTENS="1") as url,
+        here.agent(**FORM) as agent,
+    ):
+        editor = agent.editor
+        sent: Message = {"type": "http", "name": "s", "url": url, "headers": []}
+        session = await open_session(here, editor, sent)
+        told = await call(here, editor, session, "shell", command="echo hi", description="E.")
+        assert told.startswith("hi")
+        assert offered(here.model.requests[-1]) == []
+        go.touch()
+        while not offered(here.model.requests[-1]):
+            prompt = await begin_prompt(editor, session)
+            await (await here.model.request()).answer()
+            await editor.result(prompt)
+        told = await call(here, editor, session, "mcp__s__echo", text="hello")
+        assert told == "hello"
+
+        # Progress and questions come over the stream of the call.
+        editor.answers["elicitation/create"] = fill(colour="red", dark=True)
+        assert await call(here, editor, session, "mcp__s__ask") == "accept: colour='red' dark=True"
+        prompt = await begin_prompt(editor, session)
+        await (await here.model.request()).ask_for("w", "mcp__s__work")
+        await printed(editor, "w", "1 of 3: a third")
+        await cancel(editor, session)
+        assert (await editor.result(prompt))["stopReason"] == "cancelled"
+
+        # A crash in the middle costs one notice and the tools.
+        told = await call(here, editor, session, "mcp__s__crash")
+        assert told.startswith('Error: the call to MCP server "s" failed: ')
+        while offered(here.model.requests[-1]):
+            told = await call(here, editor, session, "mcp__s__echo", text="anyone?")
+            assert told.startswith('Error: the call to MCP server "s" failed: ')
+        (notice,) = [one["title"] for one in editor.updates("notice")]
+        assert notice == 'MCP server "s" cannot be used: it cannot be reached (ConnectError)'

@@ -169,6 +169,25 @@ async def test_a_server_that_does_not_do_its_part_is_a_fault(
     assert heard.ends == (["no database"] if start else [])
 
 
+GARBAGE = r"""
+def litter():
+    for line in (b"Listening...", b"\xff\xfe", b"{}", b"[]", b"null", b"", b"[" * 50000,
+                 b'{"jsonrpc": "2.0", "id": 999, "result": {}}', b"x" * 3000000,
+                 b'{"jsonrpc": "2.0", "method": "notifications/unheard_of"}'):
+        sys.stdout.buffer.write(line + b"\n")
+    sys.stdout.buffer.flush()
+litter()
+"""
+
+
+async def test_what_is_no_message_is_passed_over(tmp_path: Path) -> None:
+    heard = Heard()
+    async with script(tmp_path, "litter()", GARBAGE, heard) as line:
+        assert [tool.name for tool in await line.tools()] == ["a"]
+        assert (await line.call("a", {}, Asks())).blocks == ({"type": "text", "text": "called"},)
+    assert heard.ends == []
+
+
 async def test_a_program_that_is_not_there_is_a_fault(tmp_path: Path) -> None:
     for command, reason in (("/no/such", "No such file or directory"), ("none", "no program none")):
         with pytest.raises(ServerFault, match=reason):

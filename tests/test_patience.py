@@ -42,7 +42,7 @@ async def test_a_local_server_may_read_a_long_prompt_for_as_long_as_it_takes(
                     assert await play.prompt() == {"stopReason": "end_turn"}
                     assert play.editor.text() == "Hello"
                     # The part that went by while something else was at work is not skipped.
-                    assert seconds - 5 < skipped() - before < seconds + 1
+                    assert 0.9 * seconds < skipped() - before < seconds + 1
                     assert len(model.asked) == 1
 
     await check(400, Pause(400), *HELLO)

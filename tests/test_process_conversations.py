@@ -12,6 +12,7 @@ import pytest
 from tests.agent_process import KEY, Machine, Request, begin_prompt, cancel, machine
 from tests.fake_editor import Editor, Refused, choose, fill
 from tests.laws import Message
+from tests.pictures import PNG
 
 pytestmark = [
     pytest.mark.anyio,
@@ -512,7 +513,7 @@ async def test_an_image_for_a_model_without_images_is_refused_before_any_request
     async with machine(tmp_path, models=models) as here, here.agent() as agent:
         editor = agent.editor
         session = await editor.new_session(here.workspace)
-        image = {"type": "image", "mimeType": "image/png", "data": "aGVsbG8="}
+        image = {"type": "image", "mimeType": "image/png", "data": PNG}
         params: Message = {"sessionId": session, "prompt": [image]}
         with pytest.raises(Refused, match="image") as refused:
             await editor.request("session/prompt", params)
@@ -522,7 +523,7 @@ async def test_an_image_for_a_model_without_images_is_refused_before_any_request
         call = await editor.begin("session/prompt", params)
         request = await here.model.request()
         (content,) = request.input[-1]["content"]
-        assert content["image_url"] == "data:image/png;base64,aGVsbG8="
+        assert content["image_url"] == f"data:image/png;base64,{PNG}"
         await request.answer()
         await editor.result(call)
         # The conversation goes on with the model that cannot take what is in it.

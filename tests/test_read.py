@@ -1,14 +1,17 @@
 import json
 import os
 import sys
+from base64 import b64decode
 from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
 
+from tests.pictures import PDF, PNG
 from tests.workspace import Workspace
-from tools.base import Access, Card, Place, Result
+from tools.base import Access, Bytes, Card, Media, Place, Result
+from tools.local import LocalFiles
 from tools.paths import absolute
 from tools.read import READ
 
@@ -216,3 +219,53 @@ def peak() -> int:
 
 def test_the_schema_is_small() -> None:
     assert len(json.dumps(READ.parameters())) + len(READ.description) < 1200
+
+
+IMAGES = frozenset({"image/png"})
+
+
+async def test_a_picture_is_given_to_a_model_that_sees(tmp_path: Path) -> None:
+    workspace = Workspace(tmp_path, takes=IMAGES)
+    workspace.put("a.txt", b64decode(PNG))
+    result = await workspace.call("read", "a.txt", offset=5, limit=1)
+    assert result.text.endswith("a.txt</path>\n<type>image/png</type>\n(67 bytes, shown whole)")
+    assert result.media == (Media("image/png", PNG, "a.txt"),)
+    workspace.put("a.txt", b"text by now")
+    assert "without reading it first" in await workspace.said("write", "a.txt", content="x")
+
+
+@pytest.mark.parametrize(
+    ("data", "takes", "expected"),
+    [
+        (b64decode(PNG), frozenset[str](), "binary file of type image/png, which the model in use "
+         "does not take"),
+        (b64decode(PDF), IMAGES, "binary file of type application/pdf, which the model in use "
+         "does not take"),
+        (b"\0\0", IMAGES, "binary file"),
+        (b64decode(PNG) + bytes(10 * 1024 * 1024), IMAGES, "too large (10485827 bytes)"),
+    ],
+)  # fmt: skip
+async def test_what_the_model_does_not_take_is_refused(
+    data: bytes, takes: frozenset[str], expected: str, tmp_path: Path
+) -> None:
+    workspace = Workspace(tmp_path, takes=takes)
+    workspace.put("a", data)
+    assert await workspace.said("read", "a") == f'Error: cannot read "~/a": {expected}'
+
+
+async def test_a_pdf_of_text_alone_is_text_for_a_model_without_files(tmp_path: Path) -> None:
+    workspace = Workspace(tmp_path)
+    workspace.put("a.pdf", b"%PDF-1.4\n%%EOF\n")
+    assert "2: %%EOF" in await workspace.said("read", "a.pdf")
+    workspace.takes = frozenset({"application/pdf"})
+    assert (await workspace.call("read", "a.pdf")).media[0].kind == "application/pdf"
+
+
+async def test_a_picture_that_goes_away_meanwhile_is_not_found(tmp_path: Path) -> None:
+    class Fleeting(LocalFiles):
+        async def read(self, path: str, most: int) -> Bytes | None:
+            return None
+
+    workspace = Workspace(tmp_path, files=Fleeting(), takes=IMAGES)
+    workspace.put("a", b64decode(PNG))
+    assert await workspace.said("read", "a") == 'Error: cannot read "~/a": not found'

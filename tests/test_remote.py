@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 from bridge.core import form
 from bridge.core.records import Returned, decode, encode
 from bridge.core.remote import RemoteTool, access, function, offered_names, slugs
-from bridge.core.remote_content import MOST_DATA, MOST_TEXT, Output, cut, result
+from bridge.core.remote_content import MOST_DATA, MOST_PICTURE, MOST_TEXT, Output, cut, result
 from tests.acp_schema import faults
-from tools.base import Attached, Filled, Result, Text
+from tests.pictures import GIF, PDF, PNG
+from tools.base import Attached, Filled, Media, Result, Text
 
 TOOL = RemoteTool("find", "Finds.", {"type": "object", "properties": {"a": {"type": "string"}}})
 NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -165,6 +166,31 @@ def test_content_is_told_to_the_model_and_shown_to_the_person(
         if isinstance(one, Attached):
             content = [{"type": "content", "content": one.block}]
             check({"sessionUpdate": "tool_call_update", "toolCallId": "c", "content": content})
+
+
+def picture(data: str) -> dict[str, Any]:
+    return {"type": "image", "data": data, "mimeType": "image/jpeg"}
+
+
+@pytest.mark.parametrize(
+    ("block", "takes", "media", "told"),
+    [
+        (picture(PNG), {"image/png"}, (Media("image/png", PNG),), "(see the picture)"),
+        (picture(PNG), set[str](), (), "[image of type image/jpeg, shown to the user]"),
+        (picture(GIF), {"image/png"}, (), "[image of type image/jpeg, shown to the user]"),
+        (picture(PDF), {"image/png"}, (), "[image of type image/jpeg, shown to the user]"),
+        (picture("%"), {"image/png"}, (), "[image of type image/jpeg, shown to the user]"),
+        (picture(PNG + "A" * MOST_PICTURE), {"image/png"}, (),
+         "[image of type image/jpeg, shown to the user]"),
+    ],
+)  # fmt: skip
+def test_a_picture_is_given_to_a_model_that_takes_it(
+    block: dict[str, Any], takes: set[str], media: tuple[Media, ...], told: str
+) -> None:
+    given = result(Output((block,)), frozenset(takes))
+    assert (given.media, given.text) == (media, told)
+    with_text = result(Output((text("Look:"), block)), frozenset(takes))
+    assert with_text.text == ("Look:" if media else f"Look:\n{told}")
 
 
 def test_a_failed_call_fails_and_structured_data_is_told_where_there_is_nothing_else() -> None:

@@ -135,7 +135,13 @@ async def run(tool: AnyTool, person: Any = None, **arguments: object) -> Result:
     bound = tool.bind(arguments, "/w")
     assert isinstance(bound, Bound)
     printed.clear()
-    context = Context(
+    prepared = await bound.prepare(a_context(person))
+    assert isinstance(prepared, Prepared)
+    return await prepared.run()
+
+
+def a_context(person: Any = None) -> Context:
+    return Context(
         cwd="/w",
         roots=("/w",),
         files=LocalFiles(),
@@ -145,9 +151,6 @@ async def run(tool: AnyTool, person: Any = None, **arguments: object) -> Result:
         planning=False,
         output=printed.append,
     )
-    prepared = await bound.prepare(context)
-    assert isinstance(prepared, Prepared)
-    return await prepared.run()
 
 
 printed: list[str] = []
@@ -184,6 +187,17 @@ async def test_a_request_waits_no_longer_than_it_must() -> None:
         tasks.start_soon(shown.servers.join)
         await anyio.wait_all_tasks_blocked()
         assert shown.offered == []
+        slow.may_list.set()
+        await anyio.wait_all_tasks_blocked()
+        assert shown.offered == ["mcp__s__find", "mcp__s__drop"]
+
+
+async def test_a_server_that_changes_while_it_is_waited_for_holds_nobody_up() -> None:
+    slow = Played()
+    async with stage(wanted("s", wait=60), s=slow) as shown, anyio.create_task_group() as tasks:
+        tasks.start_soon(shown.servers.join)
+        await anyio.wait_all_tasks_blocked()
+        slow.heard.changed()
         slow.may_list.set()
         await anyio.wait_all_tasks_blocked()
         assert shown.offered == ["mcp__s__find", "mcp__s__drop"]
@@ -306,6 +320,100 @@ async def test_only_the_tools_that_the_user_wants_are_offered() -> None:
     async with stage(wanted("s", tools=("f*",))) as shown:
         await shown.servers.join()
         assert shown.offered == ["mcp__s__find"]
+
+
+async def rested(shown: Stage) -> None:
+    """Wait until the server has nothing to do any more."""
+    while shown.played["s"].open or "resting" not in shown.servers.view():
+        await anyio.lowlevel.checkpoint()
+
+
+async def test_a_server_that_is_not_called_rests_until_it_is_called_again() -> None:
+    async with stage(wanted("s", rest_after=0.01, wait=60)) as shown:
+        await rested(shown)
+        await shown.servers.join()
+        assert shown.offered == ["mcp__s__find", "mcp__s__drop"], "its tools stay"
+        assert "- s (editor): resting, 2 tools, about " in shown.servers.view()
+        assert shown.servers.brief() == "s (2 tools)"
+        for _ in range(2):
+            assert await run(shown.tool("mcp__s__find")) == Result("done")
+            await rested(shown)
+        shown.played["s"].heard.gone("it was told to end")
+    assert shown.told == []
+    assert len(shown.played["s"].calls) == 2
+
+
+async def test_a_server_does_not_rest_during_a_call() -> None:
+    async with stage(wanted("s", rest_after=0.01)) as shown:
+
+        async def slow(asked: Asked) -> None:
+            with anyio.move_on_after(0.05):
+                await anyio.sleep_forever()
+            assert shown.played["s"].open
+
+        shown.played["s"].on_call = slow
+        await shown.servers.join()
+        assert await run(shown.tool("mcp__s__find")) == Result("done")
+        await rested(shown)
+
+
+async def test_calls_that_wake_a_server_go_together() -> None:
+    async with stage(wanted("s", rest_after=0.01)) as shown:
+        await rested(shown)
+        async with anyio.create_task_group() as tasks:
+            for _ in range(3):
+                tasks.start_soon(run, shown.tool("mcp__s__find"))
+        assert len(shown.played["s"].calls) == 3
+
+
+async def test_a_server_that_cannot_be_started_again_is_told_of() -> None:
+    async with stage(wanted("s", rest_after=0.01)) as shown:
+        await rested(shown)
+        shown.played["s"].connects = False
+        result = await run(shown.tool("mcp__s__find"))
+        assert result.text.endswith("failed: there is nobody: hidden-value")
+        await shown.servers.join()
+        assert shown.offered == []
+        assert shown.servers.brief() == "s (failed)"
+    assert shown.told == ["s: there is nobody: hidden-value"]
+
+
+async def asked_for(tool: AnyTool, **arguments: object) -> list[Any]:
+    """What the person is shown who is asked for a call."""
+    bound = tool.bind(arguments, "/w")
+    assert isinstance(bound, Bound)
+    prepared = await bound.prepare(a_context())
+    assert isinstance(prepared, Prepared)
+    return list(prepared.shown or ())
+
+
+async def test_a_tool_that_its_server_changed_shows_the_change_when_it_is_asked_for() -> None:
+    later = ready()
+    async with stage(wanted("s", wait=60), s=later) as shown:
+        await shown.servers.join()
+        assert await asked_for(shown.tool("mcp__s__drop")) == []
+        later.tools[1] = replace(DROP, description="Drops all.\n```\nNow.", schema={"a": {}})
+        for _ in range(2):  # told again and again, as long as it is another one
+            later.heard.changed()
+            await shown.servers.join()
+            (text, console) = await asked_for(shown.tool("mcp__s__drop"), a=1)
+            assert "has changed this tool" in text.text
+            assert "````diff\n@@" in text.text
+            assert "\n-Drops.\n" in text.text
+            assert "\n+Drops all.\n" in text.text
+            assert '\n+  "a": {}\n' in text.text
+            assert console.text == '{\n  "a": 1\n}'
+            assert await asked_for(shown.tool("mcp__s__find")) == []
+
+
+async def test_a_tool_that_only_calls_itself_otherwise_shows_no_change() -> None:
+    later = ready()
+    async with stage(wanted("s", wait=60), s=later) as shown:
+        await shown.servers.join()
+        later.tools[1] = replace(DROP, read_only=True)
+        later.heard.changed()
+        await shown.servers.join()
+        assert await asked_for(shown.tool("mcp__s__drop")) == []
 
 
 async def test_a_session_that_is_closed_ends_what_is_still_starting() -> None:

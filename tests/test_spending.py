@@ -245,7 +245,7 @@ async def test_a_limit_of_money_that_cannot_be_held_is_told_of_once(tmp_path: Pa
         folder = tmp_path / name
         folder.mkdir()
         scripts = [stream(said("Yes"), usage=usage(90, 10, cost=cost)) for cost in costs]
-        async with stage(folder, FakeResponses(*scripts), settings=settings, whole=limit) as play:
+        async with stage(folder, FakeResponses(*scripts), settings=settings, top=limit) as play:
             for _ in costs:
                 await play.prompt()
             titles = [one["title"] for one in play.editor.updates("notice")]

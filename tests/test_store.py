@@ -405,13 +405,13 @@ def test_no_secret_gets_into_any_field(tmp_path: Path) -> None:
     nested = json.dumps({"command": f"echo {KEY}"})
     card = Card(KEY, "edit", (Place(KEY),), (Text(KEY), Console(KEY), Change(KEY, KEY, KEY)))
     seen = (SaidText("message", KEY, KEY), Announced(KEY, KEY, KEY, nested, card))
-    item = {KEY: KEY, "arguments": nested, "content": [{"text": f"none {KEY}"}]}
+    item = {"type": KEY, KEY: KEY, "arguments": nested, "content": [{"text": f"none {KEY}"}]}
     records: list[Record] = [
         Prompted(1, (item,), (item,), KEY),
         Noted(f"none {nested}"),
         Responded(1, KEY, seen, (item,), 5),
         Returned(KEY, KEY, False, KEY, True, (Change(KEY, None, KEY),), KEY, item),
-        Told(KEY, KEY),
+        Told("n1", KEY),
         Switched("model", KEY),
         Titled(KEY, KEY),
         SawFile(item),

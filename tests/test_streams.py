@@ -182,7 +182,7 @@ def check_replay(items: Sequence[Message], expect: Message) -> None:
 
 
 def _raw_input(call: Message) -> Message:
-    return {"arguments": call["input"]} if "input" in call else call["arguments"]
+    return {"input": call["input"]} if "input" in call else call["arguments"]
 
 
 def _said(updates: Sequence[Message], kind: str) -> str:

@@ -309,6 +309,12 @@ def test_an_image_too_big_to_show_again_is_named() -> None:
     assert shown["content"] == small
 
 
+def test_a_file_too_big_to_show_again_is_named() -> None:
+    file = {"type": "resource", "resource": {"uri": "file:///a", "blob": "A" * 600_000}}
+    (chunk,) = updates.replay([Prompted(1, (file,), (), "t")], cwd="/w", terminal=False)
+    assert chunk["content"]["text"] == "[resource file:///a, too big to show again]"
+
+
 def test_the_plain_updates() -> None:
     assert updates.usage(5, 10) == {"sessionUpdate": "usage_update", "used": 5, "size": 10}
     cost = {"amount": 0.5, "currency": "USD"}

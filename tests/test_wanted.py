@@ -85,6 +85,7 @@ def test_a_configured_program_is_started_as_the_file_says(tmp_path: Path) -> Non
     wait = 0.5
     start_timeout = 7
     call_timeout = 8
+    rest_after = 9
     """
     one = only(tmp_path, config)
     assert isinstance(one.reach, Program)
@@ -96,6 +97,7 @@ def test_a_configured_program_is_started_as_the_file_says(tmp_path: Path) -> Non
     assert one.secrets == ("token-of-ours",)
     assert (one.tools, one.trust_read_only, one.wait) == (("a*",), True, 0.5)
     assert (one.start_timeout, one.call_timeout, one.origin) == (7, 8, "configuration")
+    assert one.rest_after == 9
 
 
 def test_a_name_is_looked_for_and_runs_in_the_sessions_folder(tmp_path: Path) -> None:

@@ -30,6 +30,12 @@ def test_a_picture_counts_by_what_it_costs_and_not_by_its_bytes():
     assert 1500 < tokens(item) < 1600
 
 
+def test_a_file_counts_by_its_pages():
+    data = "data:application/pdf;base64," + "x" * 300_000
+    item = message("see", {"type": "input_file", "filename": "a", "file_data": data})
+    assert 10_000 < tokens(item) < 10_100
+
+
 def test_texts_count_by_their_bytes():
     assert tokens(message("ä" * 3000)) > tokens(message("a" * 3000)) > 1000
 

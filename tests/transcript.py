@@ -1,7 +1,8 @@
 """Whole conversations, played through the agent without a process, a socket or a model.
 
 A transcript is one JSON object per line; `who` says whose it is:
-  setup    config, files, env, sandbox (its strength), mcp: the ground it plays on (first line);
+  setup    config, files, data (more files, as base64), user (files of the user's folder), env,
+           sandbox (its strength), mcp: the ground it plays on (first line);
            forgets: a prompt is refused, so that a later request need not begin with all of an
            earlier one; asks: keys of request bodies that are written down beside the input when
            expectations are rewritten
@@ -10,13 +11,16 @@ A transcript is one JSON object per line; `who` says whose it is:
   agent    a line the agent must send now
   ask      a request body the agent must send to the model now (only the keys given count)
   file     what a file must hold now
+  write    a file that somebody writes now
   restart  the agent ends, and another one starts with the sessions it left
 In mcp stand the servers that can be reached, by command: their tools, and what each answers.
-"<any>" matches anything; <cwd> is the workspace, <session> the session, <now> any time.
+"<any>" matches anything; <cwd> is the workspace, <user> the user's folder, <state> where sessions
+are kept, <session> the session, <now> any time.
 """
 
 import json
 import re
+from base64 import b64decode
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
@@ -176,10 +180,16 @@ class Player:
         setup = self.lines[0]
         workspace = self.folder / "ws"
         workspace.mkdir()
-        self.marks["<cwd>"] = str(workspace)
+        self.marks |= {"<cwd>": str(workspace), "<user>": str(self.folder / "user")}
+        self.marks["<state>"] = str(self.folder / "state")
         for name, text in setup.get("files", {}).items():
             (workspace / name).parent.mkdir(parents=True, exist_ok=True)
             (workspace / name).write_text(text, encoding="utf-8")
+        for name, data in setup.get("data", {}).items():
+            (workspace / name).write_bytes(b64decode(data))
+        for name, text in setup.get("user", {}).items():
+            (self.folder / "user" / name).parent.mkdir(parents=True, exist_ok=True)
+            (self.folder / "user" / name).write_text(text, encoding="utf-8")
         conversations = pairing.Conversations(forgets=setup.get("forgets", False))
         model = FakeModel(self._say, conversations, retries=setup.get("retries", 0))
         async with anyio.create_task_group() as tasks:
@@ -231,7 +241,12 @@ class Player:
             answer=workshop.answer,
             attend=workshop.attend,
             discover=lambda _: None,
+            user_folder=self._user_folder,
         )
+
+    @property
+    def _user_folder(self) -> str | None:
+        return str(self.folder / "user") if "user" in self.lines[0] else None
 
     @property
     def store(self) -> Store:
@@ -240,8 +255,9 @@ class Player:
 
     def _workshop(self, model: FakeModel, load_client: Load) -> Workshop:
         files = LocalFiles()
-        plain = Workbench(TOOLS, files, self._shell)
-        held = Workbench({**TOOLS, "shell": CONFINED_SHELL}, files, self._shell)
+        user = self._user_folder
+        plain = Workbench(TOOLS, files, self._shell, user)
+        held = Workbench({**TOOLS, "shell": CONFINED_SHELL}, files, self._shell, user)
         confined = held if "sandbox" in self.lines[0] else None
         return Workshop(cast("Any", model), plain, load_client, confined)
 
@@ -267,6 +283,10 @@ class Player:
                 await self._settle()
                 text = (self.folder / "ws" / line["path"]).read_text(encoding="utf-8")
                 assert text == line["text"], line["path"]
+                self.written.append(line)
+            case "write":
+                await self._settle()
+                (self.folder / "ws" / line["path"]).write_text(line["text"], encoding="utf-8")
                 self.written.append(line)
             case "agent" | "ask" if not self.update:
                 await self._expect(line)

@@ -72,6 +72,7 @@ class Workspace:
     files: Files = field(default_factory=LocalFiles)
     seen: Seen = field(default_factory=Seen)
     tmp: str = ""
+    takes: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
         self.root = self.root.resolve()
@@ -100,6 +101,7 @@ class Workspace:
             person=nobody,
             planning=False,
             output=lambda _: None,
+            takes=self.takes,
         )
         return await bound.prepare(context)
 

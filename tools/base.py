@@ -7,6 +7,7 @@ Rule 4: prepare() looks, run() acts. What prepare() shows is what a person is as
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import field
 from functools import partial
 from typing import Any, Generic, Literal, Protocol, TypeAlias, TypeVar
 
@@ -104,6 +105,18 @@ class Step:
 
 
 @frozen
+class Media:
+    """A picture, or a PDF: what a model may take beside text."""
+
+    kind: str
+    """Its media type."""
+    data: str = field(repr=False)
+    """Base64."""
+    name: str = ""
+    """Of the file it comes from."""
+
+
+@frozen
 class Result:
     """How a call ended."""
 
@@ -119,6 +132,8 @@ class Result:
     signal: Signal | None = None
     steps: tuple[Step, ...] | None = None
     """The plan that the person sees from now on, whole; None: the one before."""
+    media: tuple[Media, ...] = ()
+    """What the model gets beside the text."""
 
     @staticmethod
     def error(text: str) -> "Result":
@@ -488,6 +503,8 @@ class Context:
     """Whether a rule keeps the file at a resolved path from being read."""
     jobs: Jobs | None = None
     """None: nothing goes on after a call."""
+    takes: frozenset[str] = frozenset()
+    """The media types that the model takes beside text."""
 
 
 class Arguments(BaseModel):

@@ -7,7 +7,7 @@ we cannot give, a folder we cannot write to, a mount), the file itself is writte
 written back.
 Rule 3: a file that may not be written is not replaced either.
 Rule 4: a new file never replaces anything.
-Rule 5: whatever fails, no temporary file is left behind.
+Rule 5: whatever fails, no temporary file is left behind; only the end of the process leaves one.
 """
 
 import errno
@@ -21,6 +21,9 @@ from typing import TypeAlias
 from tools.base import StaleFile
 from tools.regular import opened, scan, stream, version, whole
 from tools.seen import Stamp, digest
+
+_BESIDE = ".responses-acp-"
+"""How the names of our temporary files begin."""
 
 Move: TypeAlias = Callable[[str, str], None]
 """Does something with the names of two files."""
@@ -145,10 +148,15 @@ def _create_directly(path: str, data: bytes) -> Stamp:
         os.close(descriptor)
 
 
+def leftovers(path: str) -> list[Path]:
+    """What stands beside this path because a process ended while it wrote there; OSError."""
+    return list(Path(path).parent.glob(f"{_BESIDE}{'[0-9a-f]' * 16}"))
+
+
 @contextmanager
 def _temporary(path: str, mode: int) -> Generator[tuple[int, Path], None, None]:
     """A new file beside the path, open for writing; its name is free again afterwards."""
-    name = Path(path).with_name(f".responses-acp-{os.urandom(8).hex()}")
+    name = Path(path).with_name(f"{_BESIDE}{os.urandom(8).hex()}")
     descriptor = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
     try:
         yield descriptor, name

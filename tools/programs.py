@@ -144,12 +144,15 @@ _PERIL: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "cargo": ("CZ", ("manifest-path",)),
     "curl": ("oOKT", ("output", "remote-name", "upload-file")),
     "git": (
-        "cOxu",
+        "",
         (
             *("config-env", "exec-path", "ext-diff", "extcmd", "output", "textconv", "template"),
             *("open-files-in-pager", "receive-pack", "upload-pack", "git-dir", "work-tree"),
         ),
     ),
+    "git clone": ("cu", ()),
+    "git grep": ("O", ()),
+    "git rebase": ("x", ()),
     "go": ("C", ("overlay", "modfile")),
     "make": ("CEfI", ("directory", "file", "include-dir", "makefile")),
     "npm": ("C", ("prefix", "node-options", "userconfig", "globalconfig", "git", "viewer")),
@@ -160,25 +163,39 @@ _PERIL: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "wget": ("oO", ("output-document", "output-file", "use-askpass")),
     "zip": ("T", ("unzip-command",)),
 }
-"""By program: letters and long names of options that have it run, obey or write something else."""
+"""By program, or program and its command: letters and long names of options that have it run, obey
+or write something else."""
 
 
 def goes_astray(words: Words, named: int) -> bool:
     """Whether what follows the first words, which were allowed, makes it another command."""
-    name = program(words[0].text)
-    rest = words[named:]
+    name, rest = program(words[0].text), words[named:]
+    return (
+        _is_unsafe(name, words, named)
+        or not all(_without(rest, letters=letters, words=long) for letters, long in _perils(words))
+        or (name == "make" and any("=" in word.text for word in rest))
+        or (name == "tar" and named == 1 and _is_old_style(rest))
+        or any(_is_perilous(word.text) for word in rest)
+    )
+
+
+def _is_unsafe(name: str, words: Words, named: int) -> bool:
+    """A program that may only read does more, and no option of it was allowed by name."""
     safe = SAFE.get(name)
     bare = not any(word.text.startswith("-") for word in words[1:named])
-    if safe is not None and bare and not safe(words[1:]):
-        return True
-    letters, names = _PERIL.get(name, ("", ()))
-    if not _without(rest, letters=letters, words=names):
-        return True
-    if name == "make" and any("=" in word.text for word in rest):
-        return True
-    if name == "tar" and rest and not rest[0].text.startswith("-") and named == 1:
-        return not set(letters).isdisjoint(rest[0].text)
-    return any(_is_perilous(word.text) for word in rest)
+    return safe is not None and bare and not safe(words[1:])
+
+
+def _perils(words: Words) -> list[tuple[str, tuple[str, ...]]]:
+    """What is known of the program, and of its command."""
+    name = program(words[0].text)
+    names = (name, *(f"{name} {word.text}" for word in words[1:2]))
+    return [_PERIL[one] for one in names if one in _PERIL]
+
+
+def _is_old_style(rest: Words) -> bool:
+    """tar(1): the first word may be letters of options without their dash."""
+    return bool(rest) and not {"F", "I"}.isdisjoint(rest[0].text)
 
 
 def _is_perilous(word: str) -> bool:
@@ -216,8 +233,8 @@ _LASTING: Mapping[str, _Depth] = {
     ),
     "git": dict.fromkeys(
         (
-            *("add", "blame", "branch", "checkout", "commit", "diff", "fetch", "log", "ls-files"),
-            *("merge", "mv", "pull", "push", "restore", "rm", "show", "stash", "status", "switch"),
+            *("add", "blame", "branch", "commit", "diff", "fetch", "log", "ls-files", "merge"),
+            *("mv", "pull", "show", "status", "switch"),
         ),
         1,
     ),

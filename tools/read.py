@@ -1,18 +1,25 @@
-"""The read tool: some lines of a text file, each after its number.
+"""The read tool: some lines of a text file, each after its number; or a picture, or a PDF.
 
 Rule 1: what was shown, and of which bytes, is remembered: only that may be changed later.
-Rule 2: a read that fails counts for nothing.
+Rule 2: a read that fails counts for nothing, and so does one of a picture or a PDF.
 """
+
+from base64 import b64encode
+from posixpath import basename
 
 from pydantic import Field
 
-from tools import paths
-from tools.base import Arguments, Card, Context, Prepared, Result, Tool
+from tools import filetype, paths
+from tools.base import Arguments, Card, Context, Media, Prepared, Result, Tool
 from tools.known import MOST_BYTES
 from tools.notebook import cells, is_notebook
 from tools.page import MOST_LINES, NotText, Page
 from tools.splice import count_lines
 from tools.target import MOVED, Target, locate
+
+_MOST_MEDIA = 10 * 1024 * 1024
+"""Bytes of a picture or PDF."""
+_NOT_TAKEN = " of type {}, which the model in use does not take"
 
 
 class ReadArguments(Arguments):
@@ -74,11 +81,20 @@ async def _cells(target: Target, context: Context) -> Result | None:
 async def _read(target: Target, page: Page, context: Context) -> Result:
     if await target.has_moved(context.files):
         return target.refusal(MOVED)
+    kinds: list[str | None] = []
+
+    def feed(block: bytes) -> None:
+        if not kinds:
+            kinds.append(filetype.kind(block))
+        if kinds[0] in context.takes:
+            raise NotText
+        page.feed(block)
+
     try:
-        stamp = await context.files.scan(target.resolved, page.feed)
+        stamp = await context.files.scan(target.resolved, feed)
         page.close()
     except NotText:
-        return target.refusal("binary file")
+        return await _media(target, kinds[0], context)
     except OSError as error:
         return target.refusal(error)
     if stamp is None:
@@ -88,6 +104,21 @@ async def _read(target: Target, page: Page, context: Context) -> Result:
         return Result.error(f"offset {page.first} is out of range for {where}")
     context.seen.read(target.resolved, stamp, lines=page.lines, shown=page.whole)
     return Result(_text(target.path, page, [*page.notes(), *[_UNSAVED] * stamp.unsaved]))
+
+
+async def _media(target: Target, kind: str | None, context: Context) -> Result:
+    """A file that is no text, if the model takes it as it is."""
+    if kind not in context.takes:
+        return target.refusal(f"binary file{_NOT_TAKEN.format(kind) if kind else ''}")
+    try:
+        file = await context.files.read(target.resolved, _MOST_MEDIA)
+    except OSError as error:
+        return target.refusal(error)
+    if file is None:
+        return target.refusal("not found")
+    data = b64encode(file.data).decode()
+    text = f"<path>{target.path}</path>\n<type>{kind}</type>\n({len(file.data)} bytes, shown whole)"
+    return Result(text, media=(Media(kind, data, basename(target.path)),))
 
 
 _UNSAVED = "unsaved text of the editor; commands see what is on disk"

@@ -264,7 +264,8 @@ async def _is_open(word: Word, folder: str, context: Context) -> bool:
     for path in (named, *found):
         resolved = await context.files.resolve(path)
         inside = any(paths.is_inside(resolved, root) for root in context.roots)
-        if not inside or paths.is_secret(path) or paths.is_secret(resolved):
+        hidden = paths.is_secret(path) or paths.is_secret(resolved) or context.is_barred(resolved)
+        if not inside or hidden:
             return False
     return True
 

@@ -59,7 +59,7 @@ def _state(job: Job) -> list[str]:
         case None:
             return [f"[{job.id} is running]"]
         case Ended() as ended:
-            return told.markers(ended, None) or ["[exit code: 0]"]
+            return [*told.markers(ended, None), *["[exit code: 0]"] * (ended.code == 0)]
         case error:
             return [f"Error: the command could not be started: {error}"]
 

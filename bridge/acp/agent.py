@@ -65,6 +65,8 @@ class Agent:
     """The person logged out: nothing goes to a model until they log in."""
     machine_file: Path | None = None
     """Settings for everybody on this machine, which can only narrow those of the user."""
+    user_folder: str | None = None
+    """Where the user's own instructions, skills and commands are; None: nowhere."""
     can: Capabilities = field(default_factory=Capabilities)
     sessions: dict[str, Session] = field(default_factory=dict[str, Session])
     scopes: dict[RequestId, CancelScope] = field(default_factory=dict[RequestId, CancelScope])

@@ -6,7 +6,7 @@ model, a tool or the editor goes on as a task of its own and answers later.
 Rule 3: a request is answered once, whatever happens in its handler.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Any, Generic, TypeVar
 
@@ -17,7 +17,7 @@ from bridge import log, options
 from bridge.acp import schema, sessions
 from bridge.acp.agent import Agent, Answered, Pending, RequestId
 from bridge.acp.peer import Note, Reply, Request
-from bridge.core import handshake, updates
+from bridge.core import content, handshake, updates
 from bridge.core.records import Item
 from bridge.core.wire import JsonObject
 from bridge.errors import (
@@ -224,7 +224,7 @@ async def _answer(agent: Agent, request: RequestId, session: Session, prompt: Pr
         with prompt.scope:
             await agent.loaded(session)
             async with session.turn:
-                _check_images(session, prompt)
+                _check(prompt.blocks, images=session.model.images)
                 stop = await agent.answer(session, agent.editor(session), prompt)
     except BridgeError as error:
         failure = error
@@ -245,26 +245,19 @@ async def _answer(agent: Agent, request: RequestId, session: Session, prompt: Pr
 
 def _checked(blocks: list[schema.ContentBlock]) -> tuple[Item, ...]:
     """The blocks as they came, if they are a prompt."""
-    for block in blocks:
-        if block.type not in _BLOCKS:
-            raise EditorError(
-                INVALID_PARAMS, f'prompt: content of type "{block.type}": not supported'
-            )
     sent = tuple(block.as_sent() for block in blocks)
+    _check(sent, images=True)
     if not any(kind.type != "text" or str(kind.as_sent().get("text")).strip() for kind in blocks):
         raise EditorError(INVALID_PARAMS, "empty prompt")
     return sent
 
 
-def _check_images(session: Session, prompt: Prompt) -> None:
-    """Refuse a prompt with images where the model takes none."""
-    if not session.model.images and any(block.get("type") == "image" for block in prompt.blocks):
-        raise EditorError(
-            INVALID_PARAMS, 'prompt: content of type "image": the model in use takes no images'
-        )
-
-
-_BLOCKS = frozenset({"text", "resource_link", "image", "resource"})
+def _check(blocks: Iterable[Item], *, images: bool) -> None:
+    """Refuse what no model takes, and images where the model in use takes none."""
+    for block in blocks:
+        why = content.unfit(block, images=images)
+        if why is not None:
+            raise EditorError(INVALID_PARAMS, f'prompt: content of type "{block["type"]}": {why}')
 
 
 def _cancel(agent: Agent, params: schema.CancelParams) -> None:

@@ -61,7 +61,7 @@ def load(agent: Agent, params: schema.LoadSessionParams) -> Pending:
         ):
             editor.update(update)
             yield
-        editor.update(updates.commands(commands.menu()))
+        _show_commands(agent, session)
 
     def after() -> None:
         if session.usage is not None:
@@ -180,10 +180,18 @@ def _begin(
 def _greet(agent: Agent, session: Session) -> None:
     """What a session without history shows, once its id is known to the editor."""
     if not session.is_closed:
-        editor = agent.editor(session)
-        editor.update(updates.commands(commands.menu()))
-        _tell_remarks(session, editor)
+        _show_commands(agent, session)
+        _tell_remarks(session, agent.editor(session))
     _attend_soon(agent, session)
+
+
+def _show_commands(agent: Agent, session: Session) -> None:
+    editor = agent.editor(session)
+    commands.find_own(session, agent.user_folder)
+    editor.update(updates.commands(commands.menu(session)))
+    if agent.can.notices:
+        for text in commands.untold_faults(session):
+            editor.notice("warning", text)
 
 
 def _attend_soon(agent: Agent, session: Session) -> None:

@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import Any, Literal, cast
 
 from bridge.core import window
-from bridge.core.content import message, without_images
+from bridge.core.content import message, output, without_media
 from bridge.core.records import (
     Compacted,
     Forgotten,
@@ -69,6 +69,7 @@ class Dialect:
     replay: Literal["portable", "verbatim"] = "portable"
     reasoning: Literal["encrypted", "content", "both", "none"] = "encrypted"
     images: bool = True
+    files: bool = True
 
 
 @frozen
@@ -127,9 +128,10 @@ class History:
             case Responded(items=items):
                 if items:
                     self._respond(record)
-            case Returned(call_id=call_id, custom=custom, text=text):
+            case Returned(call_id=call_id, custom=custom, text=text, media=media):
                 kind = _CALLS["custom_tool_call" if custom else "function_call"]
-                self._append({"type": kind, "call_id": call_id, "output": text}, "output")
+                told = output(text, media)
+                self._append({"type": kind, "call_id": call_id, "output": told}, "output")
             case Forgotten() | Compacted() | LeftOut() | Unreadable():
                 self._shorten(record)
             case _:
@@ -207,8 +209,8 @@ def _compacted(entries: Sequence[_Entry], summary: str) -> list[_Entry]:
 
 
 def _left_out(entries: Sequence[_Entry], first: int) -> list[_Entry]:
-    """From there on texts, calls and outputs alone; notes in the place of pictures."""
-    later = (replace(entry, item=without_images(entry.item)) for entry in entries[first:])
+    """From there on texts, calls and outputs alone; notes in the place of media."""
+    later = (replace(entry, item=without_media(entry.item)) for entry in entries[first:])
     plain = (one for one in later if one.item.get("type", "message") in window.PLAIN)
     return [*entries[:first], *plain]
 
@@ -224,8 +226,8 @@ def _shape(entry: _Entry, dialect: Dialect) -> Item | None:
             return item if own else None
         if dialect.replay == "portable":
             item = _picked(item, kind)
-    elif not dialect.images:
-        item = without_images(item)
+    else:
+        item = without_media(item, images=dialect.images, files=dialect.files)
     return _with_short_id(item)
 
 

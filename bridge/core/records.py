@@ -163,6 +163,8 @@ class Returned:
     shown: tuple[Shown, ...] | None = None
     title: str | None = None
     data: Item | None = None
+    media: tuple[Item, ...] = ()
+    """What the model got beside the text, as input parts."""
 
 
 @frozen

@@ -9,6 +9,7 @@ Rule 3: a lasting permission is for one tool as it was described. A server that 
 tool says of itself is asked about again.
 """
 
+import difflib
 import hashlib
 import json
 import re
@@ -20,6 +21,8 @@ from tools.frozen import frozen
 
 _LONGEST_NAME = 64
 _LONGEST_SLUG = 24
+_MOST_CHANGE = 8000
+"""Characters of a change that is shown."""
 _FOREIGN = re.compile(r"[^A-Za-z0-9_-]")
 """OpenAI, function calling: names are of letters, digits, underscores and dashes, 64 at most."""
 
@@ -65,6 +68,17 @@ def access(server: str, tool: RemoteTool, *, trusted: bool) -> Access:
     digest = hashlib.blake2b(described.encode("utf-8", "surrogatepass"), digest_size=16)
     subject = f"{server}: {tool.name} {digest.hexdigest()}"
     return Access("call", subject, harmless=trusted and tool.read_only)
+
+
+def change(before: RemoteTool, after: RemoteTool) -> str:
+    """What a server changed about a tool, as a diff; nothing where that is nothing to see."""
+    lines = difflib.unified_diff(_described(before), _described(after), n=2, lineterm="")
+    return "\n".join(list(lines)[2:])[:_MOST_CHANGE]
+
+
+def _described(tool: RemoteTool) -> list[str]:
+    schema = json.dumps(tool.schema, indent=2, ensure_ascii=False)
+    return [*tool.description.splitlines(), *schema.splitlines()]
 
 
 def _slug(server: str) -> str:

@@ -4,7 +4,8 @@ The blocks of MCP and of ACP have the same form (ACP, Content), so that most go 
 
 Rule 1: of each block only the keys that both protocols name go on.
 Rule 2: what is too big for a line of the editor's, or for the model, is named instead, or cut.
-Rule 3: pictures and sound are for the person; the model is told that they are there.
+Rule 3: the model gets the pictures that it takes; of others, and of sound, it is told that the
+person sees them.
 """
 
 import json
@@ -13,11 +14,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, cast
 
 from bridge.core.records import Item
-from tools.base import Attached, Result, Shown, Text
+from tools import filetype
+from tools.base import Attached, Media, Result, Shown, Text
 from tools.frozen import frozen
 
 MOST_DATA = 600_000
 """Characters of pictures, sound and files on one card: a line of the editor's has to hold them."""
+
+MOST_PICTURE = 8_000_000
+"""Characters of one picture that the model gets."""
 
 MOST_TEXT = 64 * 1024
 """Characters of one answer that the model gets."""
@@ -35,14 +40,18 @@ class Output:
     failed: bool = False
 
 
-def result(output: Output) -> Result:
-    """The answer as the result of the call."""
-    text = "\n".join(filter(None, map(_told, output.blocks)))
+def result(output: Output, takes: frozenset[str] = frozenset()) -> Result:
+    """The answer as the result of the call; takes: what the model takes beside text."""
+    media = [one for block in output.blocks if (one := _media(block, takes)) is not None]
+    text = "\n".join(filter(None, (_told(block, takes) for block in output.blocks)))
     if not text and output.structured is not None:
         text = json.dumps(output.structured, ensure_ascii=False)
-    text = cut(text or "(no output)")
+    text = cut(text or ("(see the picture)" if media else "(no output)"))
     shown = tuple(_shown(output.blocks)) or (Text(text),)
-    return Result(text, ok=not output.failed, shown=None if shown == (Text(text),) else shown)
+    only_text = shown == (Text(text),)
+    return Result(
+        text, ok=not output.failed, shown=None if only_text else shown, media=tuple(media)
+    )
 
 
 def cut(text: str) -> str:
@@ -53,7 +62,19 @@ def cut(text: str) -> str:
     return f"{text[:head]}\n[… {len(text) - head - tail} characters left out …]\n{text[-tail:]}"
 
 
-def _told(block: Item) -> str:
+def _media(block: Item, takes: frozenset[str]) -> Media | None:
+    """The picture that a block is, if the model takes it."""
+    if block.get("type") != "image" or len(str(block.get("data"))) > MOST_PICTURE:
+        return None
+    try:
+        data = b64decode(str(block.get("data")), validate=True)
+    except ValueError:
+        return None
+    kind = filetype.kind(data)
+    return None if kind is None or kind not in takes else Media(kind, str(block["data"]))
+
+
+def _told(block: Item, takes: frozenset[str]) -> str:
     """The block as the model reads it."""
     match block.get("type"):
         case "text":
@@ -62,6 +83,8 @@ def _told(block: Item) -> str:
             return f'[resource_link name="{block.get("name")}" uri="{block.get("uri")}"]'
         case "resource":
             return _resource_text(_mapping(block.get("resource")))
+        case "image" if _media(block, takes) is not None:
+            return ""
         case kind:
             return f"[{kind} of type {block.get('mimeType', 'unknown')}, shown to the user]"
 

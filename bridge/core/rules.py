@@ -15,18 +15,17 @@ import shlex
 from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
 from functools import lru_cache
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
 from bridge.core.rule import Rule, Sort, exactly
-from tools.argv import Line, Seen, Word
+from bridge.core.sought import Fit, sought
+from tools.argv import Line, Word
 from tools.base import Access
 from tools.globs import Rule as Glob
 from tools.globs import rule as glob
 from tools.paths import folded, is_inside
 from tools.programs import beginning, goes_astray, program
-from tools.wrappers import name_of
 
-Fit = Literal["yes", "perhaps", "no"]
 Scope: TypeAlias = Sequence[str]
 """The folders of the workspace, absolute and resolved, and the home folder last."""
 
@@ -92,10 +91,10 @@ def _fits_line(rule: Rule, line: Line | None) -> Fit:
         return "no" if line is None or _covering([rule], line) is None else "yes"
     if line is None:
         return "perhaps"
-    found = {_fit(rule.words, command) for command in line.seen}
+    found = {sought(rule.words, command) for command in line.seen}
     if "yes" in found:
         return "yes"
-    guessed = any(_fit(rule.words, command) != "no" for command in line.guessed)
+    guessed = any(sought(rule.words, command) != "no" for command in line.guessed)
     return "perhaps" if "perhaps" in found or guessed or not line.clear else "no"
 
 
@@ -286,91 +285,3 @@ def _unwrapped(command: Sequence[Word]) -> Sequence[Word] | None:
         if known and rest and re.match(r"[A-Za-z0-9_./]+\Z", rest[0].text):
             return rest
     return None
-
-
-# -- what is refused ------------------------------------------------------------------------------
-
-_GIT_VALUES = ("-C", "-c", "--git-dir", "--work-tree", "--namespace", "--super-prefix")
-
-
-def _fit(words: Sequence[str], command: Seen) -> Fit:
-    """Whether a command is one that a rule names, however it is called and whatever is between."""
-    name = name_of(command)
-    if name is None:
-        return "perhaps"
-    if name != words[0].rpartition("/")[2].casefold():
-        return "no"
-    rest = command[1:]
-    if name == "git":
-        rest, unsure = _without_globals(rest)
-        if unsure:
-            return "perhaps" if len(words) > 1 else "yes"
-    options = [word for word in words[1:] if word.startswith("-")]
-    operands = [word for word in words[1:] if not word.startswith("-")]
-    return _weaker(_fit_operands(operands, rest), _fit_options(options, rest))
-
-
-def _weaker(one: Fit, other: Fit) -> Fit:
-    if "no" in (one, other):
-        return "no"
-    return "perhaps" if "perhaps" in (one, other) else "yes"
-
-
-def _without_globals(rest: Seen) -> tuple[Seen, bool]:
-    """The words from git's command on; and whether it may be another than is written there."""
-    place = 0
-    while place < len(rest):
-        word = rest[place]
-        if word is None or not word.startswith("-"):
-            break
-        value = rest[place + 1] if word in _GIT_VALUES and place + 1 < len(rest) else ""
-        if value is None or word.startswith("--config-env") or "alias." in f"{word}{value}".lower():
-            return rest, True
-        place += 2 if word in _GIT_VALUES else 1
-    return rest[place:], False
-
-
-def _fit_operands(wanted: Sequence[str], rest: Seen) -> Fit:
-    """The words come first among those that are no options; any option may take one of them."""
-    if not wanted:
-        return "yes"
-    operands = [n for n, word in enumerate(rest) if word is None or not word.startswith("-")]
-    skipped = 0
-    while True:
-        fit = _begin(wanted, [rest[n] for n in operands[skipped:]])
-        if fit != "no":
-            return fit if skipped == 0 else "perhaps"
-        if skipped == len(operands) or not _is_option(rest, operands[skipped] - 1):
-            return "no"
-        skipped += 1
-
-
-def _is_option(rest: Seen, place: int) -> bool:
-    """Whether an option stands here that may take the next word."""
-    word = rest[place] if place >= 0 else None
-    return word is not None and word.startswith("-") and "=" not in word
-
-
-def _begin(wanted: Sequence[str], operands: Seen | list[str | None]) -> Fit:
-    for one, word in zip(wanted, operands, strict=False):
-        if word is None:
-            return "perhaps"
-        if word != one:
-            return "no"
-    return "yes" if len(operands) >= len(wanted) else "no"
-
-
-def _fit_options(wanted: Iterable[str], rest: Seen) -> Fit:
-    missing = [option for option in wanted if not any(_gives(word, option) for word in rest)]
-    if not missing:
-        return "yes"
-    return "perhaps" if None in rest else "no"
-
-
-def _gives(word: str | None, option: str) -> bool:
-    """Whether a word gives an option: alone, with its value, or as a letter among others."""
-    if word is None:
-        return False
-    if re.fullmatch(r"-[A-Za-z]", option):
-        return re.match(rf"-[A-Za-z]*{option[1]}", word) is not None
-    return word == option or word.startswith(f"{option}=")

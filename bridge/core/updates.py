@@ -338,8 +338,10 @@ def _location(place: Place) -> Update:
 
 
 def _user_chunk(block: Item) -> Update:
-    if len(str(block.get("data", ""))) > LONGEST_LINE // 2:
-        line = f"[image {block.get('uri') or block.get('mimeType')}, too big to show again]"
+    holder = cast("Item", block.get("resource", block))
+    if max(len(str(holder.get(key, ""))) for key in ("data", "blob")) > LONGEST_LINE // 2:
+        name = holder.get("uri") or holder.get("mimeType")
+        line = f"[{block.get('type')} {name}, too big to show again]"
         block = {"type": "text", "text": line}
     return {"sessionUpdate": "user_message_chunk", "content": dict(block)}
 

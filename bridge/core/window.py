@@ -7,12 +7,14 @@ bytes is more than most texts have, so that we err on the early side.
 from collections.abc import Iterable, Mapping
 from typing import cast
 
-from bridge.core.content import without_images
+from bridge.core.content import media_of, without_media
 from bridge.core.records import Item
 from bridge.core.wire import dump
 
 _BYTES_PER_TOKEN = 3
 _IMAGE_TOKENS = 1500
+_BYTES_PER_FILE_TOKEN = 30
+"""Of a PDF: a page takes some 2000 tokens and 60 KB."""
 _LARGEST_ANSWER = 32_000
 """Tokens kept free for an answer where the configuration does not say how long it may be."""
 
@@ -28,12 +30,13 @@ PLAIN = frozenset(
 
 def tokens(item: Item) -> int:
     """About how many tokens an input item takes."""
-    images = 0
-    if item.get("role") == "user":  # these are ours, so that we know their form
-        parts = cast("list[Item]", item["content"])
-        texts = [part for part in parts if part["type"] != "input_image"]
-        images, item = len(parts) - len(texts), {**item, "content": texts}
-    return images * _IMAGE_TOKENS + len(dump(item)) // _BYTES_PER_TOKEN
+    media = sum(map(_media_tokens, media_of(item)))
+    return media + len(dump(without_media(item) if media else item)) // _BYTES_PER_TOKEN
+
+
+def _media_tokens(part: Item) -> int:
+    is_image = part["type"] == "input_image"
+    return _IMAGE_TOKENS if is_image else len(str(part["file_data"])) // _BYTES_PER_FILE_TOKEN
 
 
 def limit(window: int, max_output_tokens: int | None) -> int:
@@ -51,7 +54,7 @@ def _shortened(item: Item) -> Item:
     arguments = item.get("arguments")
     if isinstance(arguments, str) and len(arguments) > _SHORTENED:
         item = {**item, "arguments": f'{{"left_out":"{len(arguments)} characters"}}'}
-    return {key: _cut(value) for key, value in without_images(item).items()}
+    return {key: _cut(value) for key, value in without_media(item).items()}
 
 
 def _cut(value: object) -> object:

@@ -11,16 +11,18 @@ connection that dies while an answer is awaited ends DEAD_SECONDS later.
 Rule 3: on this machine nothing is lost on the way: such a connection is left as it is.
 """
 
-import fcntl
 import socket
 import struct
 import sys
-import termios
 from collections.abc import Callable, Iterable
 from typing import Any, TypeAlias, cast
 
 import anyio
 import httpcore
+
+if sys.platform != "win32":
+    import fcntl
+    import termios
 
 DEAD_SECONDS = 30
 """Without a sign of life for so long, the other end is dead."""
@@ -46,6 +48,8 @@ def queued(line: socket.socket) -> int:
 
     Linux and Darwin tell; what one acknowledges leaves the buffer.
     """
+    if sys.platform == "win32":
+        return 0
     if sys.platform == "darwin":
         return line.getsockopt(socket.SOL_SOCKET, _SO_NWRITE)
     return int(struct.unpack("i", fcntl.ioctl(line, termios.TIOCOUTQ, bytes(4)))[0])

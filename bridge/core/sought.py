@@ -1,0 +1,103 @@
+"""Whether a command is one that a rule looks for, however it is called.
+
+It must not know what becomes of it.
+
+Rule 1: options may stand anywhere, and take a word; where that decides, the answer is "perhaps".
+Rule 2: so it is where a word is not known.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import Literal
+
+from tools.argv import Seen
+from tools.wrappers import name_of
+
+Fit = Literal["yes", "perhaps", "no"]
+
+_RENAMES = re.compile(r"alias\.|include", re.IGNORECASE)
+"""Settings of git that give its commands other names."""
+_GIT_VALUES = ("-C", "-c", "--git-dir", "--work-tree", "--namespace", "--super-prefix")
+
+
+def sought(words: Sequence[str], command: Seen) -> Fit:
+    """Whether a command is one that a rule names, however it is called and whatever is between."""
+    name = name_of(command)
+    if name is None:
+        return "perhaps"
+    if name != words[0].rpartition("/")[2].casefold():
+        return "no"
+    rest = command[1:]
+    if name == "git":
+        rest, unsure = _without_globals(rest)
+        if unsure:
+            return "perhaps" if len(words) > 1 else "yes"
+    options = [word for word in words[1:] if word.startswith("-")]
+    operands = [word for word in words[1:] if not word.startswith("-")]
+    return _weaker(_fit_operands(operands, rest), _fit_options(options, rest))
+
+
+def _weaker(one: Fit, other: Fit) -> Fit:
+    if "no" in (one, other):
+        return "no"
+    return "perhaps" if "perhaps" in (one, other) else "yes"
+
+
+def _without_globals(rest: Seen) -> tuple[Seen, bool]:
+    """The words from git's command on; and whether it may be another than is written there."""
+    place = 0
+    while place < len(rest):
+        word = rest[place]
+        if word is None or not word.startswith("-"):
+            break
+        value = rest[place + 1] if word in _GIT_VALUES and place + 1 < len(rest) else ""
+        if value is None or word.startswith("--config-env") or _RENAMES.search(f"{word}{value}"):
+            return rest, True
+        place += 2 if word in _GIT_VALUES else 1
+    return rest[place:], False
+
+
+def _fit_operands(wanted: Sequence[str], rest: Seen) -> Fit:
+    """The words come first among those that are no options; any option may take one of them."""
+    if not wanted:
+        return "yes"
+    operands = [n for n, word in enumerate(rest) if word is None or not word.startswith("-")]
+    skipped = 0
+    while True:
+        fit = _begin(wanted, [rest[n] for n in operands[skipped:]])
+        if fit != "no":
+            return fit if skipped == 0 else "perhaps"
+        if skipped == len(operands) or not _is_option(rest, operands[skipped] - 1):
+            return "no"
+        skipped += 1
+
+
+def _is_option(rest: Seen, place: int) -> bool:
+    """Whether an option stands here that may take the next word."""
+    word = rest[place] if place >= 0 else None
+    return word is not None and word.startswith("-") and "=" not in word
+
+
+def _begin(wanted: Sequence[str], operands: Seen | list[str | None]) -> Fit:
+    for one, word in zip(wanted, operands, strict=False):
+        if word is None:
+            return "perhaps"
+        if word != one:
+            return "no"
+    return "yes" if len(operands) >= len(wanted) else "no"
+
+
+def _fit_options(wanted: Iterable[str], rest: Seen) -> Fit:
+    missing = [option for option in wanted if not any(_gives(word, option) for word in rest)]
+    if not missing:
+        return "yes"
+    return "perhaps" if None in rest else "no"
+
+
+def _gives(word: str | None, option: str) -> bool:
+    """Whether a word gives an option: alone, with its value, or as a letter among others."""
+    if word is None:
+        return False
+    if re.fullmatch(r"-[A-Za-z]", option):
+        return re.match(rf"-[A-Za-z]*{option[1]}", word) is not None
+    return word == option or word.startswith(f"{option}=")
