@@ -605,7 +605,7 @@ def test_defaults_shown_by_the_example_are_the_defaults() -> None:
     tables = (Config, Provider, Model, Sandbox, Server, Shell)
     fields = {name: field for table in tables for name, field in table.model_fields.items()}
     shown = re.findall(r"^(\w+) = (\S+) +# default", text, re.MULTILINE)
-    assert len(shown) == 17
+    assert len(shown) == 18
     for name, value in shown:
         assert str(fields[name].default).lower() == value.strip('"'), name
 
