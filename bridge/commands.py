@@ -50,6 +50,11 @@ class Reply:
     work: Callable[[SessionEditor, Bench], Awaitable[str]] | None = None
     """What takes its time: files, commands, or a question; gives the text."""
 
+    @property
+    def is_for_model(self) -> bool:
+        """The model is to do something now."""
+        return self.message is not None or self.pursue
+
 
 @frozen
 class Command:
@@ -59,21 +64,38 @@ class Command:
     hint: str
     """What may follow the name; empty: nothing."""
     run: Callable[[Session, str], Reply]
+    takes_links: bool = False
+    """What follows is for the model, links among it too, unless it is one of the words."""
+    words: frozenset[str] = frozenset()
+
+    def argument(self, typed: str, with_places: str) -> str:
+        """What follows the name, of the text alone or of the text with its links."""
+        takes_links = self.takes_links and typed.lower() not in self.words
+        return with_places if takes_links else typed
 
 
-def reply_to(session: Session, text: str) -> Reply | None:
-    """The reply to a slash command; None for text that is none and goes to the model."""
+def reply_to(session: Session, text: str, with_places: str) -> Reply | None:
+    """The reply to a slash command; None for text that is none and goes to the model.
+
+    with_places: the same text, with the places that the prompt's links lead to.
+    """
     line = _LINE.fullmatch(text)
     if line is None:
         return None
-    argument = (line[2] or "").strip()
+    argument, longer = _argument(text), _argument(with_places)
     own = session.own_commands.get(line[1])
     if own is not None:
-        return Reply("", message=own.prompt(argument))
+        return Reply("", message=own.prompt(longer))
     command = COMMANDS.get(line[1])
     if command is None:
         return Reply(f"Error: unknown command: {text.split(chr(10), 1)[0].strip()[:200]}")
-    return command.run(session, argument)
+    return command.run(session, command.argument(argument, longer))
+
+
+def _argument(text: str) -> str:
+    """What follows a command's name."""
+    line = _LINE.fullmatch(text)
+    return "" if line is None else (line[2] or "").strip()
 
 
 def pauses_goal(text: str) -> bool:
@@ -259,6 +281,8 @@ COMMANDS: dict[str, Command] = {
         "set or view the goal for a long-running task",
         "[<objective>|clear|edit <objective>|pause|resume]",
         _goal,
+        takes_links=True,
+        words=frozenset({"", *_CONTROLS}),
     ),
     "help": Command("Show all commands", "", _help),
     "init": Command("Have an AGENTS.md written for this project", "", _init),
@@ -271,8 +295,14 @@ COMMANDS: dict[str, Command] = {
         _told(telling.permissions),
     ),
     "mcp": Command("Show the MCP servers, and what their tools cost", "[server]", _mcp),
-    "plan": Command("Enter or leave plan mode", "[off|message]", _plan),
-    "review": Command("Have changes reviewed", "[what]", _review),
+    "plan": Command(
+        "Enter or leave plan mode",
+        "[off|message]",
+        _plan,
+        takes_links=True,
+        words=frozenset({"", "off"}),
+    ),
+    "review": Command("Have changes reviewed", "[what]", _review, takes_links=True),
     "status": Command("Show what is in force", "", _status),
     "undo": Command(
         "Take back the file changes of the last prompt, and the conversation if you like",

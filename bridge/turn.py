@@ -24,11 +24,12 @@ from bridge.compaction import Compaction
 from bridge.config import Provider
 from bridge.core import goal as goals
 from bridge.core import updates
-from bridge.core.content import attachments, plain_text, user_content
+from bridge.core.content import user_content
 from bridge.core.effects import Effect, Failed, Finished, Usage
 from bridge.core.records import Forgotten, Item, Noted, Prompted, Titled, Told
 from bridge.core.repeats import Repeats
 from bridge.core.response import Response
+from bridge.core.written import company, typed, with_names, with_places
 from bridge.errors import BridgeError, Fault, ModelError
 from bridge.exchange import ModelPort, attempt, provider_of, wait_notice
 from bridge.options import Choice, all_options
@@ -45,6 +46,8 @@ _BROKEN_OFF = "Error: the model's answer broke off before this call could run"
 _CUT = "Error: the answer was cut off, so the arguments may be incomplete; the call did not run"
 _STOPPED = "Error: the call did not run"
 _NO_ANSWER = "The model ended its turn without an answer."
+
+_WITH_GOAL = "With the goal came:"
 
 _TITLE_WORDS, _TITLE_BYTES = 5, 40
 _USER_REQUEST = r"(?s)<user_request>(.*?)</user_request>"
@@ -67,15 +70,14 @@ class Turn:
         """Answer one prompt to its end; BridgeError if that fails for good."""
         session = self.session
         content = user_content(prompt.blocks)
-        text = plain_text(content)
         before = all_options(session)
         if commands.find_own(session, self.bench.user_folder):
             self.editor.update(updates.commands(commands.menu(session)))
-        reply = commands.reply_to(session, text)
+        reply = commands.reply_to(session, typed(prompt.blocks), with_places(prompt.blocks))
         self._show_changes(before)
-        if reply is None or reply.message is not None or reply.pursue:
+        if reply is None or reply.is_for_model:
             self._learn()
-        shown = () if reply is not None and reply.message is None else await self._shown(prompt)
+        shown = await self._shown(prompt) if reply is None or reply.is_for_model else ()
         if reply is None:
             content = user_content(shown)
             self._note_switch()
@@ -87,7 +89,7 @@ class Turn:
         self._tell_faults()
         budget = _Budget(session.config.max_turn_requests)
         if reply is None:
-            self._entitle(text)
+            self._entitle(with_names(prompt.blocks))
             return await self._work(budget)
         if reply.compact is not None:
             if not await self._may_spend():
@@ -102,13 +104,13 @@ class Turn:
                 self._show_size()
         if text:
             self._tell(text)
+        more = user_content(company(shown, prompt.blocks))
         if reply.message is not None:
             self._entitle(reply.message)
             self._note_switch()
-            more = user_content(block for block in shown if block not in prompt.blocks)
-            session.record(Noted(reply.message, (*attachments(content), *more), asked=True))
+            session.record(Noted(reply.message, more, asked=True))
             return await self._work(budget)
-        return await self._pursue(budget) if reply.pursue else "end_turn"
+        return await self._pursue(budget, more) if reply.pursue else "end_turn"
 
     async def _shown(self, prompt: Prompt) -> tuple[Item, ...]:
         """The blocks of a prompt, and what its links to files show."""
@@ -116,9 +118,14 @@ class Turn:
         ground = means(self.session, self.editor, nobody, self.bench, lambda _: None)
         return await links.followed(prompt.blocks, self.session, ground)
 
-    async def _pursue(self, budget: "_Budget") -> StopReason:
-        """Work on the goal in rounds, until it is reported, stopped or out of rounds."""
+    async def _pursue(self, budget: "_Budget", more: Sequence[Item]) -> StopReason:
+        """Work on the goal in rounds, until it is reported, stopped or out of rounds.
+
+        more: what came with it.
+        """
         session = self.session
+        if more:
+            session.record(Noted(_WITH_GOAL, tuple(more)))
         while (
             session.goal_armed
             and session.goal.status == "active"
@@ -335,11 +342,12 @@ class Turn:
 
     def _tell_faults(self) -> None:
         """Say what is wrong with files of commands, once."""
-        for text in commands.untold_faults(self.session):
-            if self.editor.can.notices:
+        faults = commands.untold_faults(self.session)
+        if self.editor.can.notices:
+            for text in faults:
                 self.editor.notice("warning", text)
-            else:
-                self._tell(text)
+        elif faults:
+            self._tell("".join(f"- {text}\n" for text in faults) + "\n")
 
     def _tell(self, text: str) -> None:
         """Say something of our own in the conversation."""
@@ -349,7 +357,7 @@ class Turn:
 
 
 def _is_pause(prompt: Prompt) -> bool:
-    return commands.pauses_goal(plain_text(user_content(prompt.blocks)))
+    return commands.pauses_goal(typed(prompt.blocks))
 
 
 class _Budget:

@@ -61,11 +61,6 @@ def user_content(blocks: Iterable[Item]) -> tuple[Item, ...]:
     return tuple(parts)
 
 
-def plain_text(content: Iterable[Item]) -> str:
-    """The text of input parts, for titles and slash commands."""
-    return "".join(str(part["text"]) for part in content if part.get("type") == "input_text")
-
-
 def message(text: str, *more: Item) -> Item:
     """A message of the user's side that holds this text, and more parts."""
     return {"type": "message", "role": "user", "content": [_text(text), *more]}
