@@ -404,6 +404,25 @@ async def test_a_connection_that_cannot_be_made_is_named() -> None:
     await check(httpx.ConnectError(certificate), "certificate of model.test", retry=False)
 
 
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (httpx.ProxyError(f"403 Forbidden {SECRET}"),
+         "The proxy of ALL_PROXY makes no connection to model.test (HTTP 403): have the host"),
+        (httpx.ProxyError("502 Bad Gateway"), "(HTTP 502): have the host allowed there, or name"),
+        (httpx.ProxyError(SECRET), "makes no connection to model.test (no reason given): have"),
+        (httpx.ConnectError("x"), "(nobody answers there, by way of ALL_PROXY): check that "),
+    ],
+)  # fmt: skip
+async def test_a_proxy_that_refuses_is_told_from_a_server_that_is_not_there(
+    error: httpx.HTTPError, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ALL_PROXY", "http://127.0.0.1:9")
+    fault = await fault_of(FakeResponses(error))
+    assert said in fault.message
+    assert SECRET not in fault.message
+
+
 async def test_what_is_wrong_with_an_address_is_told_apart() -> None:
     async def answer(talk: Conversation, _: int) -> None:
         await talk.some()

@@ -248,11 +248,24 @@ def late(host: str, seconds: float, setting: str) -> Fault:
     return Fault("timeout", text, retryable=True, cause=what)
 
 
-def unreachable(host: str, reason: str) -> Fault:
-    """The fault of a connection that could not be made, or broke before it told anything."""
+def unreachable(host: str, reason: str, proxy: str | None = None) -> Fault:
+    """The fault of a connection that could not be made, or broke before it told anything.
+
+    proxy: what names the proxy that it went by.
+    """
     what = f"No connection to {host} ({reason})"
-    text = f"{what}: check that the server runs, and base_url"
+    if proxy is None:
+        text = f"{what}: check that the server runs, and base_url"
+    else:
+        text = f"{what}: check that proxy, base_url, and that the server runs"
     return Fault("unreachable", text, retryable=True, cause=what)
+
+
+def refused_by_proxy(host: str, proxy: str, status: str) -> Fault:
+    """The fault of a proxy that makes no connection to this host."""
+    what = f"The proxy of {proxy} makes no connection to {host} ({status})"
+    remedy = "have the host allowed there, or name it in NO_PROXY if it can be reached directly"
+    return Fault("unreachable", f"{what}: {remedy}", retryable=True, cause=what)
 
 
 def untrusted(host: str) -> Fault:

@@ -49,6 +49,7 @@ _READ_AHEAD = 1024 * 1024
 _FETCH_SECONDS = 10.0
 """For each step of a short answer."""
 _OK, _PROXY_WANTS_PASSWORD = 200, 407
+_DIGITS_OF_STATUS = 3
 _REASONS: tuple[tuple[type[Exception], str, str], ...] = (
     (socket.gaierror, "", "its name is not known"),
     (httpx.ConnectError, "[SSL", "it does not speak TLS as it should"),
@@ -381,10 +382,22 @@ def _lost(endpoint: Endpoint, error: httpx.HTTPError | httpx.InvalidURL) -> Faul
         return faults.late(host, endpoint.connect_timeout, "connect_timeout")
     if "CERTIFICATE_VERIFY_FAILED" in str(error):
         return faults.untrusted(host)
-    reason = _reason(error)
-    if proxy_to(endpoint.base_url) is not None:
-        reason = f"{reason}, by way of {source_of_proxy(endpoint.base_url)}"
-    return faults.unreachable(host, reason)
+    if proxy_to(endpoint.base_url) is None:
+        return faults.unreachable(host, _reason(error))
+    source = source_of_proxy(endpoint.base_url)
+    if isinstance(error, httpx.ProxyError):
+        return faults.refused_by_proxy(host, source, _status(error))
+    return faults.unreachable(host, f"{_reason(error)}, by way of {source}", source)
+
+
+def _status(error: httpx.ProxyError) -> str:
+    """The status that a proxy refused with; what else it says is anybody's."""
+    first = str(error).partition(" ")[0]
+    return (
+        f"HTTP {first}"
+        if first.isdecimal() and len(first) == _DIGITS_OF_STATUS
+        else "no reason given"
+    )
 
 
 def _reason(error: BaseException) -> str:
