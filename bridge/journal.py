@@ -76,9 +76,11 @@ class Journal:
         except OSError as error:
             self._given_up = True
             log.say(f"a session is not stored: {error.strerror}")
+            why, remedy = str(error.strerror), "make the state directory writable"
+            if self._path is None:
+                why, remedy = "your home directory does not exist", "set HOME or XDG_STATE_HOME"
             self._complaint = (
-                f"this conversation is not kept ({error.strerror}): make the state directory "
-                "writable to find it again later"
+                f"this conversation is not kept ({why}): {remedy} to find it again later"
             )
         self._held.clear()
 

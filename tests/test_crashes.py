@@ -203,6 +203,23 @@ async def test_a_disk_that_is_full_ends_the_turn_and_the_file_stays_loadable(
         table.append(("the disk is full in a turn", "the prompt", "nothing"))
 
 
+async def test_a_state_folder_that_cannot_be_written_at_all_is_no_end(
+    tmp_path: Path, table: Rows
+) -> None:
+    async with machine(tmp_path) as here:
+        state = here.folder / "home" / "state" / "responses-acp"
+        (state / "responses-acp.log").mkdir(parents=True)  # as little a log as one of another user
+        (state / "sessions").write_text("in the way", encoding="utf-8")
+        async with here.agent(session={"notices": {}}) as agent:
+            session = await agent.editor.new_session(here.workspace)
+            call = await begin_prompt(agent.editor, session)
+            await (await here.model.request()).answer()
+            assert (await agent.editor.result(call))["stopReason"] == "end_turn"
+            (notice,) = agent.editor.updates("notice")
+            assert "this conversation is not kept" in notice["title"]
+    table.append(("neither sessions nor log can be written", "nothing, as was said", "nothing"))
+
+
 async def test_without_a_place_for_sessions_it_works_and_says_so_once(
     tmp_path: Path, table: Rows
 ) -> None:
@@ -228,6 +245,29 @@ async def test_without_a_place_for_sessions_it_works_and_says_so_once(
             assert (await editor.request("session/list"))["sessions"] == []
         assert here.log().count("\n") == here.log().count("a session is not stored") == 1
         table.append(("no folder can be written", "nothing, as was said", "nothing"))
+
+
+async def test_a_home_that_does_not_exist_is_not_made(tmp_path: Path, table: Rows) -> None:
+    async with machine(tmp_path) as here:
+        home = tmp_path / "no" / "home"
+        homeless = {**here.environment, "HOME": str(home)}
+        for name in ("XDG_STATE_HOME", "XDG_CONFIG_HOME"):
+            del homeless[name]
+        async with here.agent(env=homeless, session={"notices": {}}) as agent:
+            (here.workspace / "a.txt").write_text("one\n", encoding="utf-8")
+            session = await agent.editor.new_session(here.workspace)
+            for _ in range(2):
+                call = await begin_prompt(agent.editor, session, "Change it")
+                await (await here.model.request()).ask_for("r", "read", file_path="a.txt")
+                edit = {"file_path": "a.txt", "old_string": "one", "new_string": "one more"}
+                await (await here.model.request()).ask_for("e", "edit", **edit)
+                await (await here.model.request()).answer()
+                assert (await agent.editor.result(call))["stopReason"] == "end_turn"
+            (notice,) = agent.editor.updates("notice")
+            assert "your home directory does not exist" in notice["title"]
+            assert (await agent.editor.request("session/list"))["sessions"] == []
+        assert not home.parent.exists()
+    table.append(("the home directory does not exist", "nothing, as was said", "nothing"))
 
 
 async def test_two_sessions_do_not_overwrite_each_other(tmp_path: Path, table: Rows) -> None:
