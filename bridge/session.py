@@ -10,7 +10,7 @@ import shutil
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, cast, get_args
 
@@ -43,6 +43,7 @@ from bridge.core.records import (
     Prompted,
     Record,
     Responded,
+    Returned,
     SawFile,
     Switched,
     Titled,
@@ -211,6 +212,8 @@ class Session:
         self._compactions_made = 0
         self._calls: Counter[str] = Counter()
         self._scratch: str | None = None
+        self._owed: list[Record] = []
+        """What is applied and still to be written down, in order: the disk was full."""
 
     @property
     def cost(self) -> Cost | None:
@@ -287,6 +290,9 @@ class Session:
         """Write one record down and apply it."""
         if isinstance(record, Prompted):
             self.journal.start()
+        while self._owed:
+            self.journal.append(self._owed[0])
+            del self._owed[0]
         self.journal.append(record)
         self._apply(record)
 
@@ -302,8 +308,31 @@ class Session:
             try:
                 self.record(returned)
             except BridgeError:  # a full disk keeps nobody from looking
-                self._apply(returned)
+                self._owe(returned)
             yield returned
+
+    def conclude(
+        self, returned: Returned, show: Callable[[Returned], None], *before: Record
+    ) -> None:
+        """Write the end of a call down, and show it; before: what is to be written with it.
+
+        BridgeError where that fails; what is shown then is what a load will find.
+        """
+        try:
+            for record in (*before, returned):
+                self.record(record)
+        except BridgeError:
+            (call,) = (one for one in self.changes.open_calls() if one.card_id == returned.card_id)
+            lost = interrupted(call)
+            self._owe(lost)
+            show(lost)
+            raise
+        show(returned)
+
+    def _owe(self, record: Record) -> None:
+        """Apply a record that is to be written down before all others, once that can be done."""
+        self._owed.append(record)
+        self._apply(record)
 
     async def announce(self, card_id: str, rewrite: Rewrite) -> None:
         """Have on disk what a call is about to do to a file; BridgeError where that fails."""

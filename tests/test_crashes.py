@@ -165,6 +165,8 @@ async def test_a_session_cut_anywhere_loads_and_its_next_request_is_valid(
             items = again.history.input(again.dialect)
             body = {"model": "m", "input": items, "stream": True, "store": False}
             assert violations(body) == []
+            if again.seen.paths():
+                assert any("1: one" in str(item.get("output")) for item in items)
             again.close()
     table.append(("the file is cut at any place", "all lines before it", "nothing"))
 
@@ -245,6 +247,26 @@ async def test_without_a_place_for_sessions_it_works_and_says_so_once(
             assert (await editor.request("session/list"))["sessions"] == []
         assert here.log().count("\n") == here.log().count("a session is not stored") == 1
         table.append(("no folder can be written", "nothing, as was said", "nothing"))
+
+
+async def test_a_result_that_does_not_fit_on_the_disk_ends_as_a_load_shows_it(
+    tmp_path: Path, table: Rows
+) -> None:
+    async with machine(tmp_path) as here:
+        lines = "".join(f"line {number} of many\n" for number in range(1900))
+        (here.workspace / "big").write_text(lines, encoding="utf-8")
+        full = ("bash", "-c", 'ulimit -f 16; exec "$@"', "bash", *PROGRAM)
+        async with here.agent(program=full) as agent:
+            session = await agent.editor.new_session(here.workspace)
+            call = await begin_prompt(agent.editor, session, "Read it")
+            await (await here.model.request()).ask_for("c", "read", file_path="big")
+            with pytest.raises(Refused, match=r"cannot be written \(File too large"):
+                await agent.editor.result(call)
+        async with here.agent() as again:
+            before = left(here, agent.editor, session, here.workspace)
+            assert before.seen.cards == {"c": "failed"}
+            assert await lost(here, again.editor, before) == []
+    table.append(("the disk is full at a result", "the call", "the result, as was said"))
 
 
 async def test_a_home_that_does_not_exist_is_not_made(tmp_path: Path, table: Rows) -> None:
