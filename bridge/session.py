@@ -188,6 +188,7 @@ class Session:
         self.described_mode: Mode | None = None
         """The mode that the last request spoke of; None before the first."""
         self.is_closed = False
+        self.closed = anyio.Event()
         self.loading: Loading | None = None
         """Its records are still being read; the prompts wait."""
         self.prompts: list[Prompt] = []
@@ -420,6 +421,7 @@ class Session:
         self.journal.close()
         if self._scratch is not None:
             shutil.rmtree(self._scratch, ignore_errors=True)
+        self.closed.set()
 
     def _apply(self, record: Record) -> None:
         self.history.add(record)
