@@ -209,7 +209,10 @@ class Session:
         self._responses_made = 0
         self._told = 0
         self._compactions_made = 0
-        self._calls: Counter[str] = Counter()
+        self._cards: set[str] = set()
+        """Ids of calls that the editor knows."""
+        self._repeats: Counter[str] = Counter()
+        """How often an id of the model's was met: where to look for the next free one."""
         self._scratch: str | None = None
 
     @property
@@ -339,9 +342,13 @@ class Session:
 
     def card_id(self, call_id: str) -> str:
         """The id of a new call towards the editor: its own, made unique in the session."""
-        self._calls[call_id] += 1
-        times = self._calls[call_id]
-        return call_id if times == 1 else f"{call_id}#{times}"
+        while True:
+            self._repeats[call_id] += 1
+            times = self._repeats[call_id]
+            card = call_id if times == 1 else f"{call_id}#{times}"
+            if card not in self._cards:
+                self._cards.add(card)
+                return card
 
     def switch(self, mode: Mode) -> bool:
         """Change the mode; False if it is in force already."""
@@ -401,8 +408,8 @@ class Session:
                 self._prompts_made = max(self._prompts_made, number)
             case Responded(response=number, seen=seen):
                 self._responses_made = max(self._responses_made, number)
-                self._count(one for one in seen if isinstance(one, Announced))
-                self._count(one.call for one in seen if isinstance(one, Hosted))
+                self._cards.update(one.card_id for one in seen if isinstance(one, Announced))
+                self._cards.update(one.call.card_id for one in seen if isinstance(one, Hosted))
             case Told():
                 self._told = max(self._told, int(record.message.removeprefix("n")))
             case Compacted(compaction=number):
@@ -423,12 +430,6 @@ class Session:
                 self._set(record)
             case _:
                 pass
-
-    def _count(self, calls: Iterable[Announced]) -> None:
-        for call in calls:
-            times = call.card_id.removeprefix(f"{call.call_id}#")
-            known = int(times) if times.isdecimal() and times != call.call_id else 1
-            self._calls[call.call_id] = max(self._calls[call.call_id], known)
 
     def _set(self, switched: Switched) -> None:
         match switched.option:
