@@ -17,6 +17,7 @@ from typing import Protocol, cast, get_args
 import anyio
 from anyio.to_thread import run_sync
 
+from bridge import log
 from bridge.acp.schema import McpServer
 from bridge.answers import Answers
 from bridge.config import Config, Model
@@ -282,9 +283,10 @@ class Session:
         """Parameters that requests to this model leave out from now on."""
         return frozenset(self._refused.get(self.dialect_of(model).maker, ()))
 
-    def refuse(self, parameter: str) -> None:
-        """The server of the model in force does not know this parameter."""
-        self._refused.setdefault(self.dialect.maker, set()).add(parameter)
+    def refuse(self, parameter: str, model: Model) -> None:
+        """The server of this model does not know this parameter."""
+        log.say(f"the server does not know {parameter}; going on without it in this session")
+        self._refused.setdefault(self.dialect_of(model).maker, set()).add(parameter)
 
     def record(self, record: Record) -> None:
         """Write one record down and apply it."""
