@@ -546,6 +546,8 @@ def test_how_a_response_ended_decides_what_runs() -> None:
     check(incomplete(call, reason=""), "max_tokens")
     check(incomplete(said("x"), call, reason="content_filter"), "refusal", "content_filter")
     check(incomplete(call, reason="steered"), "stopped", "steered")
+    check(incomplete(call, reason="a\n\x1b[31mb"), "stopped", "a [31mb")
+    check(incomplete(call, reason="x" * 999), "stopped", "x" * 240 + "…")
     check(stream(refused("No.")), "refusal")
     check([item_done(call_item()), ended_as("cancelled")], "stopped", "cancelled")
     check([item_done(call_item()), ended(status="incomplete")], "max_tokens")
