@@ -246,6 +246,21 @@ def test_of_summary_and_raw_thought_the_one_that_comes_first_is_shown() -> None:
     assert thought_in(effects) == "Raw. Go."
 
 
+def test_a_text_that_stands_where_a_list_should_is_shown() -> None:
+    def check(thought: str, words: str, **item: Any) -> None:
+        done = item_done(item, output_index=0)
+        effects = effects_of([done, ended(item)])
+        assert (thought_in(effects), text_of(effects)) == (thought, [words] * bool(words))
+        delta = text_delta(words, output_index=0)
+        if words:
+            assert text_of(effects_of([delta, done, ended(item)])) == [words]
+
+    check("", "Hi", type="message", content="Hi")
+    check("Hm", "", type="reasoning", summary="Hm")
+    check("raw", "", type="reasoning", summary=[], content="raw")
+    check("", "", type="message", content="")
+
+
 def summary(text: str) -> Raw:
     return {"type": "summary_text", "text": text}
 
