@@ -33,7 +33,7 @@ pytestmark = pytest.mark.anyio
 
 CONFIG = '[providers.p]\nbase_url = "http://127.0.0.1:9/v1"\n[models.m]\nprovider = "p"\n'
 BLIND = f"{CONFIG}images = false\n"
-IMAGE: Message = {"type": "image", "mimeType": "image/png", "data": "AAAA"}
+IMAGE: Message = {"type": "image", "mimeType": "image/png", "data": "iVBORw0KGgo="}
 LONG = "word " * 4000
 
 
