@@ -17,7 +17,7 @@ from bridge.core.item import CALLS, list_of, text_of
 from bridge.core.wire import Json, JsonObject, dump, load_object
 from bridge.responses.events import part_text
 
-_FOREIGN = re.compile(r"[^a-zA-Z0-9_-]+")
+_FOREIGN = r"[^a-zA-Z0-9_-]+"
 _LONGEST_NAME = 64
 """OpenAI, function calling: names are of letters, digits, underscores and dashes, 64 at most."""
 
@@ -31,7 +31,7 @@ def sound(item: JsonObject) -> JsonObject:
 def _call(item: JsonObject) -> JsonObject:
     field = CALLS[text_of(item, "type")]
     given = text_of(item, field)
-    name = _FOREIGN.sub("_", text_of(item, "name"))[:_LONGEST_NAME]
+    name = re.sub(_FOREIGN, "_", text_of(item, "name"))[:_LONGEST_NAME]
     return {"name": name or "_", field: _arguments(given) if field == "arguments" else given}
 
 
