@@ -317,7 +317,7 @@ def _http(reach: Address, heard: _Heard) -> httpx2.AsyncClient:
             event_hooks={"response": [heard.response]},
             trust_env=False,
             verify=_tls(reach.url) or False,
-            proxy=None if proxy is None else httpx2.Proxy(proxy, ssl_context=_tls(proxy)),
+            proxy=None if proxy is None else _proxy(proxy),
         )
     except ConfigError as error:
         raise ServerFault(str(error)) from None
@@ -325,6 +325,10 @@ def _http(reach: Address, heard: _Heard) -> httpx2.AsyncClient:
         raise ServerFault(proxies.is_socks(source)) from None
     except (ValueError, httpx2.InvalidURL):
         raise ServerFault(proxies.is_no_url(source)) from None
+
+
+def _proxy(url: str) -> httpx2.Proxy:
+    return httpx2.Proxy(proxies.checked(url), ssl_context=_tls(url))
 
 
 def _tls(url: str) -> ssl.SSLContext | None:

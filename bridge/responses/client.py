@@ -58,10 +58,7 @@ class _Wire(httpx.AsyncHTTPTransport):
     def __init__(self, way: Way, lines: httpcore.AsyncNetworkBackend) -> None:
         try:
             tls = trusted(way.ca_file) if way.is_secure else None
-            proxy = way.proxy and httpx.Proxy(
-                way.proxy,
-                ssl_context=trusted(way.ca_file) if urlsplit(way.proxy).scheme == "https" else None,
-            )
+            proxy = _proxy(way.proxy, way.ca_file) if way.proxy else None
             super().__init__(verify=tls or False, proxy=proxy, limits=_LIMITS)
         except ImportError:
             raise ConfigError(proxies.is_socks(way.proxy_source)) from None
@@ -69,6 +66,12 @@ class _Wire(httpx.AsyncHTTPTransport):
             raise ConfigError(proxies.is_no_url(way.proxy_source)) from None
         # The library hands this to its pool of connections nowhere; tests hold that it arrives.
         self._pool._network_backend = lines  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
+
+
+def _proxy(url: str, ca_file: str | None) -> httpx.Proxy:
+    """The proxy at this URL; ValueError where it is none."""
+    secure = urlsplit(proxies.checked(url)).scheme == "https"
+    return httpx.Proxy(url, ssl_context=trusted(ca_file) if secure else None)
 
 
 def trusted(ca_file: str | None) -> ssl.SSLContext:

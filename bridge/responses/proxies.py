@@ -38,6 +38,14 @@ def source_of_proxy(base_url: str) -> str:
     return next((name for name in names if _variable(name)), _SYSTEM)
 
 
+def checked(url: str) -> str:
+    """The URL of a proxy; ValueError where it names no host and port."""
+    parts = urlsplit(url)
+    if not parts.hostname or parts.hostname.isspace() or parts.port == 0:
+        raise ValueError("no host and port")
+    return url
+
+
 def is_socks(source: str) -> str:
     """The complaint about a proxy that needs what is not installed."""
     return (
