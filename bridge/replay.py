@@ -1,0 +1,650 @@
+"""Plays a recording against this version: the first place where the agent says something else.
+
+The recording is read line by line. What the editor sent is sent, what the model answered is
+answered, what a tool found is found; what the agent then says is held against what it said.
+
+Rule 1: nothing is touched. Tools give the results that stand in the recording, and no server,
+command, MCP server or file of the workspace is reached; sessions live in a folder that goes.
+Rule 2: a line is played when everything before it has happened. So a replay needs no clock, and
+what the agent waits for comes in the same order.
+Rule 3: what the machine told the agent beside the tools is not in a recording: sessions stored
+before, the user's own commands, lasting permissions. Where that matters, a difference shows.
+"""
+
+import json
+import sys
+import tempfile
+from collections import deque
+from collections.abc import (
+    AsyncGenerator,
+    Awaitable,
+    Callable,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from functools import cache
+from pathlib import Path
+from typing import Any, cast
+
+import anyio
+from pydantic import TypeAdapter, ValidationError
+
+from bridge import log
+from bridge.acp.agent import Agent
+from bridge.acp.connection import Connection
+from bridge.acp.methods import take
+from bridge.acp.peer import Peer
+from bridge.calls import Workbench
+from bridge.config import Config, Provider
+from bridge.core import likeness
+from bridge.core.likeness import MISSING, Line
+from bridge.core.recorded import FORMAT
+from bridge.core.records import Item, Learned
+from bridge.core.wire import dump, load_object
+from bridge.errors import ConfigError, Fault, LoginRequired, model_error
+from bridge.keys import Keys
+from bridge.recording import LIVE
+from bridge.responses.answer import Reply
+from bridge.responses.transport import Opening, Transport, frames_in
+from bridge.session import Session
+from bridge.store import Store
+from bridge.workshop import Models, Workshop, load_client
+from tools.base import (
+    Access,
+    Bytes,
+    Context,
+    Ended,
+    Found,
+    Hold,
+    Prepared,
+    Query,
+    Result,
+    Shown,
+    Tool,
+)
+from tools.frozen import frozen
+from tools.seen import Stamp, Version
+from tools.shell import CONFINED_SHELL
+from tools.table import TOOLS
+
+_PATIENCE = 5.0
+"""Seconds without what should come next."""
+_QUIET = 0.3
+"""Seconds without a word after the last line."""
+_MOST_SHOWN = 400
+
+_NEEDED: dict[str, dict[str, type]] = {
+    "start": {"format": int},
+    "editor": {},
+    "agent": {"message": dict},
+    "ask": {"ask": int, "body": dict},
+    "model": {"ask": int},
+    "tool": {},
+    "end": {},
+}
+"""What a line of each kind must hold."""
+
+
+class Unusable(Exception):
+    """The file is no recording that can be played; the text says why."""
+
+
+@frozen
+class Difference:
+    """Where the agent said something else."""
+
+    line: int
+    who: str
+    place: str
+    wanted: object
+    got: object
+
+    def __str__(self) -> str:
+        place = f", at {self.place}" if self.place else ""
+        wanted, got = _around(_text(self.wanted), _text(self.got))
+        return f"line {self.line} ({self.who}){place}\n  recorded: {wanted}\n  now:      {got}"
+
+
+class _Differs(Exception):
+    def __init__(self, found: Difference) -> None:
+        super().__init__()
+        self.found = found
+
+
+def run(file: str) -> int:
+    """The command `replay`: the exit code."""
+    log.start(None)
+    try:
+        found = anyio.run(replay, read(file))
+    except Unusable as error:
+        sys.stderr.write(f"responses-acp: {file}: {error}\n")
+        return 2
+    if found is None:
+        sys.stdout.write("The same: the agent says what it said when this was recorded.\n")
+        return 0
+    sys.stdout.write(f"{found}\n")
+    return 1
+
+
+def read(file: str) -> list[Line]:
+    """The lines of a recording; Unusable."""
+    try:
+        data = Path(file).read_bytes()
+    except OSError as error:
+        raise Unusable(error.strerror or "cannot be read") from None
+    *rows, torn = data.split(b"\n")  # what stands after the last line end was never finished
+    lines = [_line(number, row) for number, row in enumerate(rows, 1)]
+    if not lines:
+        raise Unusable("line 1: torn" if torn else "it is empty")
+    if lines[0]["who"] != "start":
+        raise Unusable("line 1: no beginning of a recording")
+    if lines[0]["format"] != FORMAT:
+        raise Unusable(f"it is of format {lines[0]['format']}, this version plays {FORMAT}")
+    return lines
+
+
+def _line(number: int, row: bytes) -> Line:
+    try:
+        line: Line = load_object(row)
+    except ValueError as error:
+        raise Unusable(f"line {number}: {error}") from None
+    who = str(line.get("who"))
+    if who not in _NEEDED:
+        raise Unusable(f'line {number}: it is nobody\'s ("who" is {who[:40]})')
+    for name, kind in _NEEDED[who].items():
+        if not isinstance(line.get(name), kind):
+            raise Unusable(f"line {number}: {who} without {name}")
+    for name, kind in _PARTS.items():
+        if name in line and (who == "tool" or name != "result"):
+            try:
+                line[name] = _reader(_result_of(line) if name == "result" else kind)(line[name])
+            except ValidationError as error:
+                fault = error.errors(include_url=False, include_input=False)[0]["msg"]
+                raise Unusable(f"line {number}: {name}: {fault}") from None
+    return line
+
+
+_PARTS: dict[str, Any] = {
+    "access": Access,
+    "shown": tuple[Shown, ...] | None,
+    "result": Result,
+    "fault": Fault,
+    "config": Config,
+    "event": dict[str, Any],
+    "headers": dict[str, str],
+    "status": int,
+}
+_RESULTS: dict[str, Any] = {"knowledge": list[Learned], "links": list[dict[str, Any]]}
+
+
+def _result_of(line: Line) -> Any:
+    return _RESULTS.get(str(line.get("name")), Result)
+
+
+@cache
+def _reader(kind: Any) -> Callable[[object], Any]:
+    # As JSON: the configuration is strict, and takes lists for tuples from JSON alone.
+    adapter: TypeAdapter[Any] = TypeAdapter(kind)
+    return lambda value: adapter.validate_json(json.dumps(value))
+
+
+async def replay(
+    lines: Sequence[Line], patience: float = _PATIENCE, quiet: float = _QUIET
+) -> Difference | None:
+    """Play the lines; what differs first."""
+    with tempfile.TemporaryDirectory(prefix="responses-acp-replay-") as folder:
+        player = _Player(lines, patience, quiet)
+        try:
+            await player.play(Path(folder))
+        except _Differs as differs:
+            return differs.found
+    return None
+
+
+@dataclass(eq=False, slots=True)
+class _Gate:
+    """One recorded call of a tool; its parts come as the recording is played."""
+
+    access: Line | None = None
+    result: Result | None = None
+    moved: anyio.Event = field(default_factory=anyio.Event)
+
+    def add(self, line: Line) -> None:
+        if "access" in line:
+            self.access = line
+        if "result" in line:
+            self.result = line["result"]
+        self.moved.set()
+        self.moved = anyio.Event()
+
+    async def part(self, name: str) -> Any:
+        """The access, or the result where there is none; or the result: when it has come."""
+        while getattr(self, name) is None and self.result is None:
+            await self.moved.wait()
+        return getattr(self, name) or self.result
+
+
+class _Answer:
+    """A recorded answer of the model's, as responses/answer.py reads it."""
+
+    def __init__(self) -> None:
+        self.status = 0
+        self.headers: dict[str, str] = {}
+        self.failure: Exception | None = None
+        self._lines: deque[Line] = deque()
+        self.moved = anyio.Event()
+
+    def add(self, line: Line) -> None:
+        if "status" in line:
+            self.status, self.headers = line["status"], line.get("headers", {})
+        elif "fault" in line:
+            self.failure = model_error(line["fault"])
+        elif "complaint" in line:
+            self.failure = ConfigError(str(line["complaint"]))
+        else:
+            self._lines.append(line)
+        self.moved.set()
+        self.moved = anyio.Event()
+
+    async def begun(self) -> "_Answer":
+        """It, when its head has come; raises what failed."""
+        while not self.status and self.failure is None:
+            await self.moved.wait()
+        if not self.status and self.failure is not None:
+            raise self.failure
+        return self
+
+    async def read(self) -> bytes | None:
+        """The next piece; what failed is raised after the last."""
+        while not self._lines and self.failure is None:
+            await self.moved.wait()
+        if not self._lines and self.failure is not None:
+            raise self.failure
+        line = self._lines.popleft()
+        return await anyio.sleep_forever() if line.get("end") == "closed" else _piece(line)
+
+    def frames(self, whole: bytes) -> Iterator[tuple[str, str]]:
+        """As those of an answer that comes over the network."""
+        return frames_in(whole)
+
+    async def close(self) -> None:
+        """Nobody hears of it."""
+
+
+def _piece(line: Line) -> bytes | None:
+    if "end" in line:
+        return None
+    if "body" in line:
+        return str(line["body"]).encode("utf-8", "replace")
+    data = dump(line["event"]) if "event" in line else str(line.get("data", "")).encode()
+    rows = b"\n".join(b"data: " + row for row in data.split(b"\n"))
+    return b"event: " + str(line.get("name", "message")).encode() + b"\n" + rows + b"\n\n"
+
+
+class _NoFiles:
+    """The files of a machine that has none."""
+
+    async def resolve(self, path: str) -> str:
+        return path
+
+    async def versions(self, paths: Iterable[str]) -> dict[str, Version | None]:
+        return dict.fromkeys(paths)
+
+    async def scan(self, path: str, feed: Callable[[bytes], None]) -> Stamp | None: ...
+
+    async def read(self, path: str, most: int) -> Bytes | None: ...
+
+    async def replace(self, path: str, data: bytes, expected: Stamp) -> Stamp:
+        raise _untouched()
+
+    async def create(self, path: str, data: bytes) -> Stamp:
+        raise _untouched()
+
+    async def remove(self, path: str, expected: Stamp) -> None:
+        raise _untouched()
+
+    async def search(self, query: Query, take: Callable[[Found], None]) -> str:
+        return ""
+
+
+class _NoShell:
+    """The commands of a machine that runs none."""
+
+    async def hold(self) -> Hold:
+        return Hold()
+
+    async def run(self, command: str, **_: object) -> Ended:
+        raise _untouched()
+
+
+def _untouched() -> OSError:
+    return OSError("a replay touches nothing")
+
+
+@frozen
+class _NoKeys:
+    """Knows of every server only whether its key was missing."""
+
+    missing: Mapping[str, str]
+    """By URL, what was said of that."""
+
+    async def key(self, provider: Provider) -> None:
+        if provider.base_url in self.missing:
+            raise LoginRequired(self.missing[provider.base_url])
+
+    async def instead(self, provider: Provider, refused: str | None) -> None: ...
+
+    def secrets(self, config: Config) -> tuple[str, ...]:
+        return ()
+
+
+class _Stdout:
+    """What the agent writes, line by line."""
+
+    def __init__(self, say: Callable[[Line], None]) -> None:
+        self._say = say
+        self._half = b""
+
+    def write(self, data: bytes) -> None:
+        *lines, self._half = (self._half + data).split(b"\n")
+        for line in lines:
+            self._say(load_object(line))
+
+    async def room(self) -> None:
+        await anyio.lowlevel.checkpoint()
+
+
+class _Player:
+    """One recording at play; owner of all that has been said and not yet been compared."""
+
+    def __init__(self, lines: Sequence[Line], patience: float, quiet: float) -> None:
+        self._lines = lines
+        self._patience, self._quiet = patience, quiet
+        self._said: dict[str, deque[Line]] = {}
+        self._bodies: deque[Line] = deque()
+        self._news = anyio.Event()
+        self._names: dict[str, str] = {}
+        """Sessions of the recording -> ours."""
+        self._ids: dict[Any, Any] = {}
+        """Requests of the agent's, likewise."""
+        self._open: set[Any] = set()
+        """Requests of the editor's that the recorded agent has not answered yet."""
+        self._answers: dict[int, _Answer] = {}
+        self._asked = 0
+        self._gates: dict[int, _Gate] = {}
+        self._calls: dict[str, deque[_Gate]] = {}
+        self._told = {
+            (line["name"], line.get("session"), line.get("time")): line["result"]
+            for line in lines
+            if line["who"] == "tool" and line.get("name") in _RESULTS and "result" in line
+        }
+        self._times: dict[tuple[str, str], int] = {}
+
+    async def play(self, folder: Path) -> None:
+        """From the first line to the last; raises _Differs."""
+        async with self._agent(folder) as (agent, peer):
+            for number, line in enumerate(self._lines[1:], 2):
+                await self._step(number, line, agent, peer)
+            is_whole = self._lines[-1]["who"] == "end" and not self._open
+            if is_whole and (more := await self._unexpected()) is not None:
+                raise _Differs(Difference(len(self._lines), "agent", "", MISSING, more))
+
+    @asynccontextmanager
+    async def _agent(self, folder: Path) -> AsyncGenerator[tuple[Agent, Peer]]:
+        peer, keys = Peer(), cast("Keys", _NoKeys(self._keyless()))
+        bench = self._bench()
+        failure: _Differs | None = None
+        async with (
+            Transport(tap=self._tap, sleep=_at_once) as transport,
+            anyio.create_task_group() as tasks,
+        ):
+            workshop = Workshop(Models(transport, keys), bench, load_client)
+            agent = Agent(
+                connection=Connection(peer, cast("Any", _Stdout(self._hear))),
+                tasks=tasks,
+                load_config=self._config,
+                environment={},
+                store=Store(folder),
+                answer=workshop.answer,
+                attend=workshop.attend,
+                discover=lambda _: None,
+                is_folder=lambda _: True,
+            )
+            try:
+                yield agent, peer
+            except _Differs as differs:
+                failure = differs
+            agent.close()
+            tasks.cancel_scope.cancel()
+        if failure is not None:
+            raise failure
+
+    def _config(self) -> Config:
+        start = self._lines[0]
+        if "config" not in start:
+            raise ConfigError(str(start.get("complaint", "there was no configuration")))
+        return start["config"].model_copy(update={"mcp": {}})
+
+    def _keyless(self) -> dict[str, str]:
+        start = self._lines[0]
+        missing = start.get("keyless", {})
+        providers = start["config"].providers if "config" in start else {}
+        return {providers[name].base_url: text for name, text in missing.items()}
+
+    # -- line by line
+
+    async def _step(self, number: int, line: Line, agent: Agent, peer: Peer) -> None:
+        match line["who"]:
+            case "editor":
+                self._send(line, agent, peer)
+            case "agent":
+                await self._expect(number, line["message"])
+            case "ask":
+                await self._expect_body(number, line["body"])
+            case "model":
+                self._answers.setdefault(line["ask"], _Answer()).add(line)
+            case "tool":
+                self._find(line)
+            case _:
+                pass
+
+    def _send(self, line: Line, agent: Agent, peer: Peer) -> None:
+        if "message" not in line:
+            data = str(line.get("text", "")).encode()
+        else:
+            message = likeness.renamed(line["message"], self._names)
+            if isinstance(message.get("params"), dict) and "mcpServers" in message["params"]:
+                message["params"]["mcpServers"] = []
+            if "method" not in message:
+                if message.get("id") not in self._ids:
+                    return  # what was asked is not asked now
+                message["id"] = self._ids[message["id"]]
+            elif "id" in message:
+                self._open.add(str(message["id"]))
+            data = dump(message)
+        for one in peer.feed(data + b"\n"):
+            take(agent, one)
+        agent.connection.flush()
+
+    async def _expect(self, number: int, recorded: Line) -> None:
+        if not likeness.is_compared(recorded):
+            return
+        wanted = likeness.renamed(recorded, self._names)
+        if "method" not in wanted:
+            self._open.discard(str(wanted.get("id")))
+        chunk = likeness.chunk_of(wanted)
+        if chunk is not None:
+            await self._expect_text(number, wanted, *chunk)
+            return
+        got = await self._next(likeness.session_of(wanted))
+        if got is None:
+            raise _Differs(Difference(number, "agent", "", recorded, MISSING))
+        if "method" in wanted and "id" in wanted and "id" in got:
+            self._ids[wanted["id"]] = got["id"]
+        self._learn_session(wanted, got)
+        wanted = likeness.renamed(wanted, self._names)
+        found = likeness.difference(likeness.of_message(wanted), likeness.of_message(got))
+        if found is not None:
+            raise _Differs(Difference(number, "agent", *found))
+
+    def _learn_session(self, wanted: Line, got: Line) -> None:
+        """The session that both have opened just now."""
+        old, new = (one.get("result") for one in (wanted, got))
+        if isinstance(old, dict) and isinstance(new, dict):
+            pair = (cast("Line", one).get("sessionId") for one in (old, new))
+            old, new = pair
+            if isinstance(old, str) and isinstance(new, str):
+                self._names[old] = new
+
+    async def _expect_text(
+        self, number: int, wanted: Line, key: tuple[object, ...], text: str
+    ) -> None:
+        """As much text as this; how it was cut does not matter."""
+        session, have = likeness.session_of(wanted), ""
+        while len(have) < len(text) and text.startswith(have):
+            got = await self._next(session)
+            piece = None if got is None else likeness.chunk_of(got)
+            if got is None or piece is None or piece[0] != key:
+                raise _Differs(Difference(number, "agent", "", wanted, got or MISSING))
+            have += piece[1]
+            if have.startswith(text) and len(have) > len(text):
+                rest = likeness.with_text(got, have[len(text) :])
+                self._said[session].appendleft(rest)
+                have = text
+        if have != text:
+            raise _Differs(Difference(number, "agent", "params.update.content.text", text, have))
+
+    async def _expect_body(self, number: int, recorded: Line) -> None:
+        with anyio.move_on_after(self._patience):
+            while not self._bodies:
+                await self._news.wait()
+        if not self._bodies:
+            raise _Differs(Difference(number, "ask", "", recorded, MISSING))
+        wanted = likeness.of_body(likeness.renamed(recorded, self._names))
+        found = likeness.difference(wanted, likeness.of_body(self._bodies.popleft()))
+        if found is not None:
+            raise _Differs(Difference(number, "ask", *found))
+
+    async def _next(self, session: str) -> Line | None:
+        """What the agent says next of this session; None: it has nothing more to say."""
+        queue = self._said.setdefault(session, deque())
+        with anyio.move_on_after(self._patience):
+            while not queue:
+                await self._news.wait()
+        return queue.popleft() if queue else None
+
+    async def _unexpected(self) -> Line | None:
+        """What the agent says beyond the recording."""
+        with anyio.move_on_after(self._quiet):
+            while not self._bodies and not any(self._said.values()):
+                await self._news.wait()
+        return next(iter(self._bodies), None) or next(
+            (queue[0] for queue in self._said.values() if queue), None
+        )
+
+    def _hear(self, message: Line) -> None:
+        if likeness.is_compared(message):
+            session = likeness.session_of(message)
+            self._said.setdefault(session, deque()).append(message)
+            self._tell()
+
+    def _tell(self) -> None:
+        self._news.set()
+        self._news = anyio.Event()
+
+    # -- what the agent reaches
+
+    def _tap(self, content: bytes, opening: Opening) -> Opening:
+        del opening  # the way to the network
+
+        async def opened() -> Reply:
+            self._asked += 1
+            answer = self._answers.setdefault(self._asked, _Answer())
+            self._bodies.append(load_object(content))
+            self._tell()
+            return await answer.begun()
+
+        return opened
+
+    def _find(self, line: Line) -> None:
+        name = str(line.get("name"))
+        if name in _RESULTS:
+            return
+        number = line.get("call")
+        gate = self._gates.get(cast("int", number))
+        if gate is None:
+            gate = self._gates[cast("int", number)] = _Gate()
+            self._calls.setdefault(_call(name, line.get("arguments")), deque()).append(gate)
+        gate.add(line)
+        self._tell()
+
+    def _bench(self) -> Workbench:
+        tools: dict[str, Tool[Any]] = {**TOOLS, "shell": CONFINED_SHELL}
+        for name, tool in tools.items():
+            if name not in LIVE:
+                tools[name] = replace(tool, prepare=self._prepare_of(name))
+
+        def learn(session: Session, _folder: str | None) -> Iterator[Learned]:
+            return iter(self._telling("knowledge", session))
+
+        async def follow(
+            blocks: Sequence[Item], session: Session, _context: Context
+        ) -> tuple[Item, ...]:
+            return tuple(self._telling("links", session) or blocks)
+
+        return Workbench(tools, _NoFiles(), lambda _: _NoShell(), None, learn=learn, follow=follow)
+
+    def _telling(self, name: str, session: Session) -> Sequence[Any]:
+        """What the session was told at this time."""
+        time = self._times[name, session.id] = self._times.get((name, session.id), 0) + 1
+        names = {ours: recorded for recorded, ours in self._names.items()}
+        return self._told.get((name, names.get(session.id), time), ())
+
+    def _prepare_of(self, name: str) -> Callable[[Any, Context], Awaitable[Prepared | Result]]:
+        async def prepare(arguments: Any, _context: Context) -> Prepared | Result:
+            gate = await self._gate(_call(name, arguments.model_dump(mode="json")))
+            part = await gate.part("access")
+            if isinstance(part, Result):
+                return part
+
+            async def made() -> Result:
+                return await gate.part("result")
+
+            return Prepared(part["access"], made, part.get("shown"), declined=part.get("declined"))
+
+        return prepare
+
+    async def _gate(self, call: str) -> _Gate:
+        while not self._calls.get(call):
+            await self._news.wait()
+        return self._calls[call].popleft()
+
+
+def _call(name: str, arguments: object) -> str:
+    return f"{name} {json.dumps(arguments, sort_keys=True)}"
+
+
+async def _at_once(_seconds: float) -> None:
+    await anyio.lowlevel.checkpoint()
+
+
+def _text(value: object) -> str:
+    return value if value is MISSING else json.dumps(value, ensure_ascii=False)
+
+
+def _around(wanted: str, got: str) -> tuple[str, str]:
+    """Both texts, as much as is shown around the first place where they differ."""
+    pairs = enumerate(zip(wanted, got, strict=False))
+    start = next((place for place, pair in pairs if pair[0] != pair[1]), min(len(wanted), len(got)))
+    start = max(0, start - _MOST_SHOWN // 4)
+    return _window(wanted, start), _window(got, start)
+
+
+def _window(text: str, start: int) -> str:
+    shown = text[start : start + _MOST_SHOWN]
+    before, after = "…" if start else "", "…" if len(text) > start + _MOST_SHOWN else ""
+    return f"{before}{shown}{after}"
