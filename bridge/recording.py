@@ -211,7 +211,7 @@ class Recording:
     ) -> Prepared | Result:
         self._calls += 1
         note = partial(self.write, "tool", call=self._calls)
-        note(name=tool.name, arguments=arguments.model_dump(mode="json"))
+        note(name=tool.name, arguments=arguments.model_dump(mode="json", exclude_defaults=True))
         prepared = await tool.prepare(arguments, context)
         if isinstance(prepared, Result):
             note(result=_plain(prepared))

@@ -606,7 +606,7 @@ class _Player:
 
     def _prepare_of(self, name: str) -> Callable[[Any, Context], Awaitable[Prepared | Result]]:
         async def prepare(arguments: Any, _context: Context) -> Prepared | Result:
-            gate = await self._gate(_call(name, arguments.model_dump(mode="json")))
+            gate = await self._gate(_call(name, arguments.model_dump(mode="json", exclude_defaults=True)))
             part = await gate.part("access")
             if isinstance(part, Result):
                 return part
