@@ -107,7 +107,8 @@ def _serve(config: str | None, record: str | None) -> int:
     _without_plugins()
     from bridge.app import serve  # noqa: PLC0415 (the program behind the first answer)
 
-    return serve(config, stdin, stdout, received, hello, record=record)  # pyright: ignore[reportArgumentType] (JSON)
+    asked = {} if record is None else {"record": record}
+    return serve(config, stdin, stdout, received, hello, **asked)  # pyright: ignore[reportArgumentType] (JSON)
 
 
 def _without_plugins() -> None:

@@ -176,7 +176,7 @@ def _account(options: Namespace) -> int:
 
 
 def _replay(options: Namespace) -> int:
-    from bridge.replay import run  # noqa: PLC0415 (the HTTP client loads with it)
+    from bridge.replay.run import run  # noqa: PLC0415 (the HTTP client loads with it)
 
     return run(options.recording)
 

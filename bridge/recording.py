@@ -5,7 +5,7 @@ One JSON object per line: `who`, `t` (milliseconds since the start) and
   editor  message (or text, where it was none), as it came
   agent   message, as it was sent
   ask     the request number and its body
-  model   the number again, and status with headers, one event, a body that was no stream, or its end
+  model   the number again, and status with headers, one event, a body that is no stream, or the end
   tool    the call's number: name and arguments, what it would touch, its result
   end     the agent ended in order
 
@@ -28,7 +28,7 @@ from typing import Any, Protocol, cast
 from bridge import __version__, log
 from bridge.calls import Workbench
 from bridge.config import Config
-from bridge.core.recorded import FORMAT, Lines, message, without_server_secrets
+from bridge.core.recorded import FORMAT, Lines, message, take_server_secrets
 from bridge.core.records import Item, Learned
 from bridge.core.scrub import SCRUBBED, scrubbed
 from bridge.core.wire import load_object
@@ -151,8 +151,7 @@ class Recording:
                 continue
             what = message(line.decode("utf-8", "replace"))
             if who == "editor" and "message" in what:
-                _, secrets = without_server_secrets(what["message"])
-                self.hide(secrets)
+                self.hide(take_server_secrets(what["message"]))
             self.write(who, **what)
 
     # -- the model's side

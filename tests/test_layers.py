@@ -59,7 +59,10 @@ NEVER = [
 ]
 """Importer, and what it must not import. Of the tools, the editor's side knows the plain data."""
 
-SAVE = {("bridge.replay", "bridge.acp.methods"), ("bridge.replay", "bridge.acp.methods.take")}
+SAVE = {
+    ("bridge.replay.player", "bridge.acp.methods"),
+    ("bridge.replay.player", "bridge.acp.methods.take"),
+}
 """A replay is an app of its own: it puts the agent together without an editor."""
 
 ANYWHERE = "tools.frozen"

@@ -78,14 +78,14 @@ def difference(wanted: Any, got: Any, place: str = "") -> tuple[str, Any, Any] |
             place = f"{place}[{min(len(first), len(second))}]"
             return place, _rest(first, second), _rest(second, first)
         return None
-    return None if wanted == got else (place, wanted, got)
+    return None if wanted == got else (place, cast("Any", wanted), cast("Any", got))
 
 
 def chunk_of(message: Line) -> tuple[tuple[object, ...], str] | None:
     """Which streaming text a message is a piece of, and the piece; None: of none."""
     match _update(message):
-        case {"sessionUpdate": str(kind), "content": {"type": "text", "text": str(text)}} as update:
-            return (kind, update.get("messageId")), text
+        case {"sessionUpdate": str(kind), "content": {"type": "text", "text": str(text)}}:
+            return (kind, cast("Line", _update(message)).get("messageId")), text
         case _:
             return None
 

@@ -10,7 +10,7 @@ import json
 from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 from bridge.core.scrub import scrubbed, scrubbed_values
 from bridge.core.secrets import HIDDEN, conceal, loaded
@@ -114,18 +114,22 @@ def _shown(update: Any) -> tuple[tuple[object, ...], tuple[Line, str] | None]:
             return (), None
 
 
-def without_server_secrets(message: Line) -> tuple[Line, list[str]]:
-    """A message of the editor's without what it gives to MCP servers, and what that was."""
-    params = message.get("params")
-    servers: Any = params.get("mcpServers") if isinstance(params, dict) else None
+def take_server_secrets(message: Line) -> list[str]:
+    """Take what a message of the editor's gives to MCP servers out of it."""
     found: list[str] = []
-    for server in servers if isinstance(servers, list) else ():
-        for name in ("env", "headers"):
-            for pair in server.get(name) or () if isinstance(server, dict) else ():
-                if isinstance(pair, dict) and isinstance(pair.get("value"), str):
-                    found.append(pair["value"])
-                    pair["value"] = HIDDEN
-    return message, found
+    for server in _objects(message.get("params"), "mcpServers"):
+        for pair in (*_objects(server, "env"), *_objects(server, "headers")):
+            if isinstance(pair.get("value"), str):
+                found.append(pair["value"])
+                pair["value"] = HIDDEN
+    return found
+
+
+def _objects(holder: Any, name: str) -> list[Line]:
+    """The objects of a list that this may have under this name."""
+    values: Any = cast("Line", holder).get(name) if isinstance(holder, dict) else None
+    every = cast("list[Any]", values) if isinstance(values, list) else []
+    return [cast("Line", value) for value in every if isinstance(value, dict)]
 
 
 def message(text: str) -> Line:

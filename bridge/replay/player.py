@@ -12,62 +12,49 @@ before, the user's own commands, lasting permissions. Where that matters, a diff
 """
 
 import json
-import sys
 import tempfile
 from collections import deque
 from collections.abc import (
     AsyncGenerator,
     Awaitable,
     Callable,
-    Iterable,
     Iterator,
-    Mapping,
     Sequence,
 )
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
-from functools import cache
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
 import anyio
-from pydantic import TypeAdapter, ValidationError
 
-from bridge import log
 from bridge.acp.agent import Agent
 from bridge.acp.connection import Connection
 from bridge.acp.methods import take
 from bridge.acp.peer import Peer
 from bridge.calls import Workbench
-from bridge.config import Config, Provider
+from bridge.config import Config
 from bridge.core import likeness
 from bridge.core.likeness import MISSING, Line
-from bridge.core.recorded import FORMAT
 from bridge.core.records import Item, Learned
 from bridge.core.wire import dump, load_object
-from bridge.errors import ConfigError, Fault, LoginRequired, model_error
+from bridge.errors import ConfigError
 from bridge.keys import Keys
 from bridge.recording import LIVE
+from bridge.replay.difference import Difference, Differs
+from bridge.replay.parts import Gate, NoFiles, NoKeys, NoShell, Recorded, Stdout
+from bridge.replay.read import RESULTS
 from bridge.responses.answer import Reply
-from bridge.responses.transport import Opening, Transport, frames_in
+from bridge.responses.transport import Opening, Transport
 from bridge.session import Session
 from bridge.store import Store
 from bridge.workshop import Models, Workshop, load_client
 from tools.base import (
-    Access,
-    Bytes,
     Context,
-    Ended,
-    Found,
-    Hold,
     Prepared,
-    Query,
     Result,
-    Shown,
     Tool,
 )
-from tools.frozen import frozen
-from tools.seen import Stamp, Version
 from tools.shell import CONFINED_SHELL
 from tools.table import TOOLS
 
@@ -75,121 +62,6 @@ _PATIENCE = 5.0
 """Seconds without what should come next."""
 _QUIET = 0.3
 """Seconds without a word after the last line."""
-_MOST_SHOWN = 400
-
-_NEEDED: dict[str, dict[str, type]] = {
-    "start": {"format": int},
-    "editor": {},
-    "agent": {"message": dict},
-    "ask": {"ask": int, "body": dict},
-    "model": {"ask": int},
-    "tool": {},
-    "end": {},
-}
-"""What a line of each kind must hold."""
-
-
-class Unusable(Exception):
-    """The file is no recording that can be played; the text says why."""
-
-
-@frozen
-class Difference:
-    """Where the agent said something else."""
-
-    line: int
-    who: str
-    place: str
-    wanted: object
-    got: object
-
-    def __str__(self) -> str:
-        place = f", at {self.place}" if self.place else ""
-        wanted, got = _around(_text(self.wanted), _text(self.got))
-        return f"line {self.line} ({self.who}){place}\n  recorded: {wanted}\n  now:      {got}"
-
-
-class _Differs(Exception):
-    def __init__(self, found: Difference) -> None:
-        super().__init__()
-        self.found = found
-
-
-def run(file: str) -> int:
-    """The command `replay`: the exit code."""
-    log.start(None)
-    try:
-        found = anyio.run(replay, read(file))
-    except Unusable as error:
-        sys.stderr.write(f"responses-acp: {file}: {error}\n")
-        return 2
-    if found is None:
-        sys.stdout.write("The same: the agent says what it said when this was recorded.\n")
-        return 0
-    sys.stdout.write(f"{found}\n")
-    return 1
-
-
-def read(file: str) -> list[Line]:
-    """The lines of a recording; Unusable."""
-    try:
-        data = Path(file).read_bytes()
-    except OSError as error:
-        raise Unusable(error.strerror or "cannot be read") from None
-    *rows, torn = data.split(b"\n")  # what stands after the last line end was never finished
-    lines = [_line(number, row) for number, row in enumerate(rows, 1)]
-    if not lines:
-        raise Unusable("line 1: torn" if torn else "it is empty")
-    if lines[0]["who"] != "start":
-        raise Unusable("line 1: no beginning of a recording")
-    if lines[0]["format"] != FORMAT:
-        raise Unusable(f"it is of format {lines[0]['format']}, this version plays {FORMAT}")
-    return lines
-
-
-def _line(number: int, row: bytes) -> Line:
-    try:
-        line: Line = load_object(row)
-    except ValueError as error:
-        raise Unusable(f"line {number}: {error}") from None
-    who = str(line.get("who"))
-    if who not in _NEEDED:
-        raise Unusable(f'line {number}: it is nobody\'s ("who" is {who[:40]})')
-    for name, kind in _NEEDED[who].items():
-        if not isinstance(line.get(name), kind):
-            raise Unusable(f"line {number}: {who} without {name}")
-    for name, kind in _PARTS.items():
-        if name in line and (who == "tool" or name != "result"):
-            try:
-                line[name] = _reader(_result_of(line) if name == "result" else kind)(line[name])
-            except ValidationError as error:
-                fault = error.errors(include_url=False, include_input=False)[0]["msg"]
-                raise Unusable(f"line {number}: {name}: {fault}") from None
-    return line
-
-
-_PARTS: dict[str, Any] = {
-    "access": Access,
-    "shown": tuple[Shown, ...] | None,
-    "result": Result,
-    "fault": Fault,
-    "config": Config,
-    "event": dict[str, Any],
-    "headers": dict[str, str],
-    "status": int,
-}
-_RESULTS: dict[str, Any] = {"knowledge": list[Learned], "links": list[dict[str, Any]]}
-
-
-def _result_of(line: Line) -> Any:
-    return _RESULTS.get(str(line.get("name")), Result)
-
-
-@cache
-def _reader(kind: Any) -> Callable[[object], Any]:
-    # As JSON: the configuration is strict, and takes lists for tuples from JSON alone.
-    adapter: TypeAdapter[Any] = TypeAdapter(kind)
-    return lambda value: adapter.validate_json(json.dumps(value))
 
 
 async def replay(
@@ -200,162 +72,9 @@ async def replay(
         player = _Player(lines, patience, quiet)
         try:
             await player.play(Path(folder))
-        except _Differs as differs:
+        except Differs as differs:
             return differs.found
     return None
-
-
-@dataclass(eq=False, slots=True)
-class _Gate:
-    """One recorded call of a tool; its parts come as the recording is played."""
-
-    access: Line | None = None
-    result: Result | None = None
-    moved: anyio.Event = field(default_factory=anyio.Event)
-
-    def add(self, line: Line) -> None:
-        if "access" in line:
-            self.access = line
-        if "result" in line:
-            self.result = line["result"]
-        self.moved.set()
-        self.moved = anyio.Event()
-
-    async def part(self, name: str) -> Any:
-        """The access, or the result where there is none; or the result: when it has come."""
-        while getattr(self, name) is None and self.result is None:
-            await self.moved.wait()
-        return getattr(self, name) or self.result
-
-
-class _Answer:
-    """A recorded answer of the model's, as responses/answer.py reads it."""
-
-    def __init__(self) -> None:
-        self.status = 0
-        self.headers: dict[str, str] = {}
-        self.failure: Exception | None = None
-        self._lines: deque[Line] = deque()
-        self.moved = anyio.Event()
-
-    def add(self, line: Line) -> None:
-        if "status" in line:
-            self.status, self.headers = line["status"], line.get("headers", {})
-        elif "fault" in line:
-            self.failure = model_error(line["fault"])
-        elif "complaint" in line:
-            self.failure = ConfigError(str(line["complaint"]))
-        else:
-            self._lines.append(line)
-        self.moved.set()
-        self.moved = anyio.Event()
-
-    async def begun(self) -> "_Answer":
-        """It, when its head has come; raises what failed."""
-        while not self.status and self.failure is None:
-            await self.moved.wait()
-        if not self.status and self.failure is not None:
-            raise self.failure
-        return self
-
-    async def read(self) -> bytes | None:
-        """The next piece; what failed is raised after the last."""
-        while not self._lines and self.failure is None:
-            await self.moved.wait()
-        if not self._lines and self.failure is not None:
-            raise self.failure
-        line = self._lines.popleft()
-        return await anyio.sleep_forever() if line.get("end") == "closed" else _piece(line)
-
-    def frames(self, whole: bytes) -> Iterator[tuple[str, str]]:
-        """As those of an answer that comes over the network."""
-        return frames_in(whole)
-
-    async def close(self) -> None:
-        """Nobody hears of it."""
-
-
-def _piece(line: Line) -> bytes | None:
-    if "end" in line:
-        return None
-    if "body" in line:
-        return str(line["body"]).encode("utf-8", "replace")
-    data = dump(line["event"]) if "event" in line else str(line.get("data", "")).encode()
-    rows = b"\n".join(b"data: " + row for row in data.split(b"\n"))
-    return b"event: " + str(line.get("name", "message")).encode() + b"\n" + rows + b"\n\n"
-
-
-class _NoFiles:
-    """The files of a machine that has none."""
-
-    async def resolve(self, path: str) -> str:
-        return path
-
-    async def versions(self, paths: Iterable[str]) -> dict[str, Version | None]:
-        return dict.fromkeys(paths)
-
-    async def scan(self, path: str, feed: Callable[[bytes], None]) -> Stamp | None: ...
-
-    async def read(self, path: str, most: int) -> Bytes | None: ...
-
-    async def replace(self, path: str, data: bytes, expected: Stamp) -> Stamp:
-        raise _untouched()
-
-    async def create(self, path: str, data: bytes) -> Stamp:
-        raise _untouched()
-
-    async def remove(self, path: str, expected: Stamp) -> None:
-        raise _untouched()
-
-    async def search(self, query: Query, take: Callable[[Found], None]) -> str:
-        return ""
-
-
-class _NoShell:
-    """The commands of a machine that runs none."""
-
-    async def hold(self) -> Hold:
-        return Hold()
-
-    async def run(self, command: str, **_: object) -> Ended:
-        raise _untouched()
-
-
-def _untouched() -> OSError:
-    return OSError("a replay touches nothing")
-
-
-@frozen
-class _NoKeys:
-    """Knows of every server only whether its key was missing."""
-
-    missing: Mapping[str, str]
-    """By URL, what was said of that."""
-
-    async def key(self, provider: Provider) -> None:
-        if provider.base_url in self.missing:
-            raise LoginRequired(self.missing[provider.base_url])
-
-    async def instead(self, provider: Provider, refused: str | None) -> None: ...
-
-    def secrets(self, config: Config) -> tuple[str, ...]:
-        return ()
-
-
-class _Stdout:
-    """What the agent writes, line by line."""
-
-    def __init__(self, say: Callable[[Line], None]) -> None:
-        self._say = say
-        self._half = b""
-
-    def write(self, data: bytes) -> None:
-        *lines, self._half = (self._half + data).split(b"\n")
-        for line in lines:
-            self._say(load_object(line))
-
-    async def room(self) -> None:
-        await anyio.lowlevel.checkpoint()
 
 
 class _Player:
@@ -373,38 +92,38 @@ class _Player:
         """Requests of the agent's, likewise."""
         self._open: set[Any] = set()
         """Requests of the editor's that the recorded agent has not answered yet."""
-        self._answers: dict[int, _Answer] = {}
+        self._answers: dict[int, Recorded] = {}
         self._asked = 0
-        self._gates: dict[int, _Gate] = {}
-        self._calls: dict[str, deque[_Gate]] = {}
+        self._gates: dict[int, Gate] = {}
+        self._calls: dict[str, deque[Gate]] = {}
         self._told = {
             (line["name"], line.get("session"), line.get("time")): line["result"]
             for line in lines
-            if line["who"] == "tool" and line.get("name") in _RESULTS and "result" in line
+            if line["who"] == "tool" and line.get("name") in RESULTS and "result" in line
         }
         self._times: dict[tuple[str, str], int] = {}
 
     async def play(self, folder: Path) -> None:
-        """From the first line to the last; raises _Differs."""
+        """From the first line to the last; raises Differs."""
         async with self._agent(folder) as (agent, peer):
             for number, line in enumerate(self._lines[1:], 2):
                 await self._step(number, line, agent, peer)
             is_whole = self._lines[-1]["who"] == "end" and not self._open
             if is_whole and (more := await self._unexpected()) is not None:
-                raise _Differs(Difference(len(self._lines), "agent", "", MISSING, more))
+                raise Differs(Difference(len(self._lines), "agent", "", MISSING, more))
 
     @asynccontextmanager
     async def _agent(self, folder: Path) -> AsyncGenerator[tuple[Agent, Peer]]:
-        peer, keys = Peer(), cast("Keys", _NoKeys(self._keyless()))
+        peer, keys = Peer(), cast("Keys", NoKeys(self._keyless()))
         bench = self._bench()
-        failure: _Differs | None = None
+        failure: Differs | None = None
         async with (
             Transport(tap=self._tap, sleep=_at_once) as transport,
             anyio.create_task_group() as tasks,
         ):
             workshop = Workshop(Models(transport, keys), bench, load_client)
             agent = Agent(
-                connection=Connection(peer, cast("Any", _Stdout(self._hear))),
+                connection=Connection(peer, cast("Any", Stdout(self._hear))),
                 tasks=tasks,
                 load_config=self._config,
                 environment={},
@@ -416,7 +135,7 @@ class _Player:
             )
             try:
                 yield agent, peer
-            except _Differs as differs:
+            except Differs as differs:
                 failure = differs
             agent.close()
             tasks.cancel_scope.cancel()
@@ -446,7 +165,7 @@ class _Player:
             case "ask":
                 await self._expect_body(number, line["body"])
             case "model":
-                self._answers.setdefault(line["ask"], _Answer()).add(line)
+                self._answers.setdefault(line["ask"], Recorded()).add(line)
             case "tool":
                 self._find(line)
             case _:
@@ -482,14 +201,14 @@ class _Player:
             return
         got = await self._next(likeness.session_of(wanted))
         if got is None:
-            raise _Differs(Difference(number, "agent", "", recorded, MISSING))
+            raise Differs(Difference(number, "agent", "", recorded, MISSING))
         if "method" in wanted and "id" in wanted and "id" in got:
             self._ids[wanted["id"]] = got["id"]
         self._learn_session(wanted, got)
         wanted = likeness.renamed(wanted, self._names)
         found = likeness.difference(likeness.of_message(wanted), likeness.of_message(got))
         if found is not None:
-            raise _Differs(Difference(number, "agent", *found))
+            raise Differs(Difference(number, "agent", *found))
 
     def _learn_session(self, wanted: Line, got: Line) -> None:
         """The session that both have opened just now."""
@@ -509,25 +228,25 @@ class _Player:
             got = await self._next(session)
             piece = None if got is None else likeness.chunk_of(got)
             if got is None or piece is None or piece[0] != key:
-                raise _Differs(Difference(number, "agent", "", wanted, got or MISSING))
+                raise Differs(Difference(number, "agent", "", wanted, got or MISSING))
             have += piece[1]
             if have.startswith(text) and len(have) > len(text):
                 rest = likeness.with_text(got, have[len(text) :])
                 self._said[session].appendleft(rest)
                 have = text
         if have != text:
-            raise _Differs(Difference(number, "agent", "params.update.content.text", text, have))
+            raise Differs(Difference(number, "agent", "params.update.content.text", text, have))
 
     async def _expect_body(self, number: int, recorded: Line) -> None:
         with anyio.move_on_after(self._patience):
             while not self._bodies:
                 await self._news.wait()
         if not self._bodies:
-            raise _Differs(Difference(number, "ask", "", recorded, MISSING))
+            raise Differs(Difference(number, "ask", "", recorded, MISSING))
         wanted = likeness.of_body(likeness.renamed(recorded, self._names))
         found = likeness.difference(wanted, likeness.of_body(self._bodies.popleft()))
         if found is not None:
-            raise _Differs(Difference(number, "ask", *found))
+            raise Differs(Difference(number, "ask", *found))
 
     async def _next(self, session: str) -> Line | None:
         """What the agent says next of this session; None: it has nothing more to say."""
@@ -563,7 +282,7 @@ class _Player:
 
         async def opened() -> Reply:
             self._asked += 1
-            answer = self._answers.setdefault(self._asked, _Answer())
+            answer = self._answers.setdefault(self._asked, Recorded())
             self._bodies.append(load_object(content))
             self._tell()
             return await answer.begun()
@@ -572,12 +291,12 @@ class _Player:
 
     def _find(self, line: Line) -> None:
         name = str(line.get("name"))
-        if name in _RESULTS:
+        if name in RESULTS:
             return
         number = line.get("call")
         gate = self._gates.get(cast("int", number))
         if gate is None:
-            gate = self._gates[cast("int", number)] = _Gate()
+            gate = self._gates[cast("int", number)] = Gate()
             self._calls.setdefault(_call(name, line.get("arguments")), deque()).append(gate)
         gate.add(line)
         self._tell()
@@ -596,7 +315,7 @@ class _Player:
         ) -> tuple[Item, ...]:
             return tuple(self._telling("links", session) or blocks)
 
-        return Workbench(tools, _NoFiles(), lambda _: _NoShell(), None, learn=learn, follow=follow)
+        return Workbench(tools, NoFiles(), lambda _: NoShell(), None, learn=learn, follow=follow)
 
     def _telling(self, name: str, session: Session) -> Sequence[Any]:
         """What the session was told at this time."""
@@ -606,7 +325,9 @@ class _Player:
 
     def _prepare_of(self, name: str) -> Callable[[Any, Context], Awaitable[Prepared | Result]]:
         async def prepare(arguments: Any, _context: Context) -> Prepared | Result:
-            gate = await self._gate(_call(name, arguments.model_dump(mode="json", exclude_defaults=True)))
+            gate = await self._gate(
+                _call(name, arguments.model_dump(mode="json", exclude_defaults=True))
+            )
             part = await gate.part("access")
             if isinstance(part, Result):
                 return part
@@ -618,7 +339,7 @@ class _Player:
 
         return prepare
 
-    async def _gate(self, call: str) -> _Gate:
+    async def _gate(self, call: str) -> Gate:
         while not self._calls.get(call):
             await self._news.wait()
         return self._calls[call].popleft()
@@ -630,21 +351,3 @@ def _call(name: str, arguments: object) -> str:
 
 async def _at_once(_seconds: float) -> None:
     await anyio.lowlevel.checkpoint()
-
-
-def _text(value: object) -> str:
-    return value if value is MISSING else json.dumps(value, ensure_ascii=False)
-
-
-def _around(wanted: str, got: str) -> tuple[str, str]:
-    """Both texts, as much as is shown around the first place where they differ."""
-    pairs = enumerate(zip(wanted, got, strict=False))
-    start = next((place for place, pair in pairs if pair[0] != pair[1]), min(len(wanted), len(got)))
-    start = max(0, start - _MOST_SHOWN // 4)
-    return _window(wanted, start), _window(got, start)
-
-
-def _window(text: str, start: int) -> str:
-    shown = text[start : start + _MOST_SHOWN]
-    before, after = "…" if start else "", "…" if len(text) > start + _MOST_SHOWN else ""
-    return f"{before}{shown}{after}"
