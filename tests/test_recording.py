@@ -5,7 +5,7 @@ import json
 import os
 import stat
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import anyio
 import pytest
@@ -80,9 +80,9 @@ async def test_no_secret_gets_into_the_file_wherever_it_stands(tmp_path: Path) -
 
 
 def chunk(line: Line) -> str:
-    update = line.get("message", {}).get("params", {}).get("update", {})
-    content = update.get("content", {})
-    return content.get("text", "") if isinstance(content, dict) else ""
+    update: Line = line.get("message", {}).get("params", {}).get("update", {})
+    content: Any = update.get("content")
+    return str(cast("Line", content).get("text", "")) if isinstance(content, dict) else ""
 
 
 def test_the_file_is_its_owners_alone_and_never_written_over(tmp_path: Path) -> None:

@@ -78,7 +78,7 @@ def difference(wanted: Any, got: Any, place: str = "") -> tuple[str, Any, Any] |
             place = f"{place}[{min(len(first), len(second))}]"
             return place, _rest(first, second), _rest(second, first)
         return None
-    return None if wanted == got else (place, cast("Any", wanted), cast("Any", got))
+    return None if wanted == got else (place, cast("Any", wanted), got)
 
 
 def chunk_of(message: Line) -> tuple[tuple[object, ...], str] | None:
@@ -98,11 +98,16 @@ def with_text(message: Line, text: str) -> Line:
     return {**message, "params": {**params, "update": {**update, "content": content}}}
 
 
-def session_of(message: Line) -> str:
+def session_of(message: Line, part: str = "params") -> str:
     """The session that a message is about; empty: none, or it does not say."""
-    params = message.get("params")
-    found: Any = cast("Line", params).get("sessionId") if isinstance(params, dict) else None
+    holder = message.get(part)
+    found: Any = cast("Line", holder).get("sessionId") if isinstance(holder, dict) else None
     return found if isinstance(found, str) else ""
+
+
+def session_in(answer: Line) -> str:
+    """The session that an answer opens; empty: none."""
+    return session_of(answer, "result")
 
 
 def renamed(value: Any, names: dict[str, str]) -> Any:

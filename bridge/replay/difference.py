@@ -25,6 +25,8 @@ class Difference:
 
 
 class Differs(Exception):
+    """The replay is over."""
+
     def __init__(self, found: Difference) -> None:
         super().__init__()
         self.found = found

@@ -125,16 +125,16 @@ class NoFiles:
 
     async def read(self, path: str, most: int) -> Bytes | None: ...
 
-    async def replace(self, path: str, data: bytes, expected: Stamp) -> Stamp:
+    async def replace(self, path: str, data: bytes, expected: Stamp) -> Stamp:  # noqa: ARG002 (the port has it so)
         raise _untouched()
 
-    async def create(self, path: str, data: bytes) -> Stamp:
+    async def create(self, path: str, data: bytes) -> Stamp:  # noqa: ARG002 (the port has it so)
         raise _untouched()
 
-    async def remove(self, path: str, expected: Stamp) -> None:
+    async def remove(self, path: str, expected: Stamp) -> None:  # noqa: ARG002 (the port has it so)
         raise _untouched()
 
-    async def search(self, query: Query, take: Callable[[Found], None]) -> str:
+    async def search(self, query: Query, take: Callable[[Found], None]) -> str:  # noqa: ARG002 (the port has it so)
         return ""
 
 
@@ -144,7 +144,7 @@ class NoShell:
     async def hold(self) -> Hold:
         return Hold()
 
-    async def run(self, command: str, **_: object) -> Ended:
+    async def run(self, command: str, **_: object) -> Ended:  # noqa: ARG002 (the port has it so)
         raise _untouched()
 
 
@@ -165,7 +165,7 @@ class NoKeys:
 
     async def instead(self, provider: Provider, refused: str | None) -> None: ...
 
-    def secrets(self, config: Config) -> tuple[str, ...]:
+    def secrets(self, config: Config) -> tuple[str, ...]:  # noqa: ARG002 (the port has it so)
         return ()
 
 

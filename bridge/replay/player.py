@@ -150,9 +150,10 @@ class _Player:
 
     def _keyless(self) -> dict[str, str]:
         start = self._lines[0]
+        config: Config | None = start.get("config")
+        providers = {} if config is None else config.providers
         missing = start.get("keyless", {})
-        providers = start["config"].providers if "config" in start else {}
-        return {providers[name].base_url: text for name, text in missing.items()}
+        return {one.base_url: missing[name] for name, one in providers.items() if name in missing}
 
     # -- line by line
 
@@ -212,12 +213,9 @@ class _Player:
 
     def _learn_session(self, wanted: Line, got: Line) -> None:
         """The session that both have opened just now."""
-        old, new = (one.get("result") for one in (wanted, got))
-        if isinstance(old, dict) and isinstance(new, dict):
-            pair = (cast("Line", one).get("sessionId") for one in (old, new))
-            old, new = pair
-            if isinstance(old, str) and isinstance(new, str):
-                self._names[old] = new
+        old, new = map(likeness.session_in, (wanted, got))
+        if old and new:
+            self._names[old] = new
 
     async def _expect_text(
         self, number: int, wanted: Line, key: tuple[object, ...], text: str
