@@ -2,6 +2,7 @@
 
 import errno
 import json
+import logging
 import os
 import stat
 from pathlib import Path
@@ -10,7 +11,6 @@ from typing import Any, cast
 import anyio
 import pytest
 
-from bridge import log
 from bridge.core.recorded import Lines
 from bridge.recording import Recording, begin
 from tests.fake_editor import choose
@@ -99,16 +99,20 @@ def test_the_file_is_its_owners_alone_and_never_written_over(tmp_path: Path) -> 
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")  # noqa: PTH110 (a device)
-def test_a_full_disk_ends_the_recording_with_one_line_in_the_log(tmp_path: Path) -> None:
-    log.start(tmp_path)
-    recording = Recording(os.open("/dev/full", os.O_WRONLY))
-    for _ in range(3):
-        recording.write("editor", text="x")
-    recording.end()
-    told = (tmp_path / "responses-acp.log").read_text(encoding="utf-8").splitlines()
-    log.start(None)
+def test_a_full_disk_ends_the_recording_with_one_line_in_the_log(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    ours = logging.getLogger("responses-acp")
+    with caplog.at_level(logging.INFO, ours.name):
+        ours.addHandler(caplog.handler)
+        recording = Recording(os.open("/dev/full", os.O_WRONLY))
+        for _ in range(3):
+            recording.write("editor", text="x")
+        recording.end()
+        ours.removeHandler(caplog.handler)
+    told = dict.fromkeys(record.getMessage() for record in caplog.records)
     assert len(told) == 1
-    assert os.strerror(errno.ENOSPC) in told[0]
+    assert os.strerror(errno.ENOSPC) in next(iter(told))
 
 
 # -- lines

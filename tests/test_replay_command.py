@@ -14,10 +14,10 @@ import pytest
 
 from bridge.recording import begin
 from bridge.replay import player, run
-from tests.fake_editor import choose
+from tests.fake_editor import Editor, choose
 from tests.fake_responses import FakeResponses, Reply, called, said, stream, thought
 from tests.laws import Message
-from tests.stage import stage
+from tests.stage import Stage, stage
 
 Line = dict[str, Any]
 
@@ -51,21 +51,21 @@ async def session(folder: Path, file: Path) -> None:
     async with stage(folder, model(), top={"permission": "ask"}, recording=begin(str(file))) as on:
         on.editor.answers["session/request_permission"] = answer
         await on.prompt("Change a.txt.")
-        request = await begun(on, "Again.")
+        request = await begun(on.editor, on.session, "Again.")
         await on.editor.update("agent_message_chunk", messageId="m6.0")
         await cancelled(on, request)
-        request = await begun(on, "Run.")
+        request = await begun(on.editor, on.session, "Run.")
         await on.editor.update("tool_call_update", toolCallId="c5", status="in_progress")
         await cancelled(on, request)
         await on.prompt()
 
 
-async def begun(on: Any, text: str) -> int:
+async def begun(editor: Editor, session: str, text: str) -> int:
     prompt = [{"type": "text", "text": text}]
-    return await on.editor.begin("session/prompt", {"sessionId": on.session, "prompt": prompt})
+    return await editor.begin("session/prompt", {"sessionId": session, "prompt": prompt})
 
 
-async def cancelled(on: Any, request: int) -> None:
+async def cancelled(on: Stage, request: int) -> None:
     await on.editor.notify("session/cancel", {"sessionId": on.session})
     assert await on.editor.result(request) == {"stopReason": "cancelled"}
 
