@@ -25,7 +25,7 @@ async def test_a_recording_of_the_process_plays_the_same(tmp_path: Path) -> None
             asked = await here.model.request()
             await asked.ask_for("c1", "shell", command="env; echo $0", description="Look.")
             asked = await here.model.request()
-            await asked.say(f"It is {KEY}.")
+            await asked.answer("I see.")
             assert (await agent.editor.result(request))["stopReason"] == "end_turn"
         text = file.read_text(encoding="ascii")
         assert KEY not in text

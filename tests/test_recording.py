@@ -185,3 +185,12 @@ def test_lines_wait_only_for_texts_that_stream() -> None:
     assert fed(note, end=False) == [note]
     assert fed(delta("a"), note, end=False) == []
     assert fed(delta("a"), note, delta("b", 2), DONE, end=False) == [delta("a"), note]
+
+
+def test_a_text_that_never_ends_comes_out_at_the_end() -> None:
+    assert fed(delta("quite-plain-words-"), delta("0123")) == [delta(HIDDEN), delta("")]
+
+
+def test_an_update_without_a_text_ends_the_texts_before_it() -> None:
+    other = update("s", sessionUpdate="plan", entries=[])
+    assert fed(shown("a"), other, end=False) == [shown("a"), other]
