@@ -130,6 +130,10 @@ class Recording:
             known["complaint"] = str(error)
         else:
             table = config.model_dump(mode="json", by_alias=True, exclude_unset=True)
+            # What takes no part in a replay; the prompt would be taken for the name of its file.
+            table.pop("mcp", None)
+            for model in table["models"].values():
+                model.pop("system_prompt_file", None)
             known["config"] = _plain_config(table)
             known["keyless"] = _keyless(config, environment)
         self.write("start", **known)
@@ -330,7 +334,7 @@ def _plain_config(table: dict[str, Any]) -> dict[str, Any]:
             table[name] = (
                 dict.fromkeys(inner, SCRUBBED) if name in _FREE_TABLES else _plain_config(inner)
             )
-        elif name in ("base_url", "url") and isinstance(value, str):
+        elif name == "base_url" and isinstance(value, str):
             scheme, _, rest = value.partition("://")
             host, slash, path = rest.partition("/")
             table[name] = f"{scheme}://{host.rpartition('@')[2]}{slash}{path}"

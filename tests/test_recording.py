@@ -13,6 +13,7 @@ import pytest
 
 from bridge.core.recorded import Lines
 from bridge.recording import Recording, begin
+from bridge.replay.read import read
 from tests.fake_editor import choose
 from tests.fake_responses import FakeResponses, Reply, called, said, stream, thought
 from tests.stage import stage
@@ -45,6 +46,8 @@ async def test_no_secret_gets_into_the_file_wherever_it_stands(tmp_path: Path) -
     (tmp_path / "ws").mkdir()
     (tmp_path / "ws" / f"{OWN}.txt").write_text(everything, encoding="utf-8")
     (tmp_path / "ws" / "AGENTS.md").write_text(everything, encoding="utf-8")
+    prompt = tmp_path / "prompt.md"
+    prompt.write_text("Work.", encoding="utf-8")
     file = tmp_path / "recording.jsonl"
     recording = begin(str(file))
     provider = {"api_key_env": "KEY", "headers": {"x-words": HEADER}, "max_retries": 0}
@@ -53,6 +56,7 @@ async def test_no_secret_gets_into_the_file_wherever_it_stands(tmp_path: Path) -
             tmp_path,
             model,
             provider=provider,
+            settings={"system_prompt_file": str(prompt)},
             top={"permission": "ask", "mcp": {"s": {"command": "/none", "env": {"A": SERVER_ENV}}}},
             can={"_meta": {"terminal_output": True}},
             recording=recording,
@@ -66,6 +70,7 @@ async def test_no_secret_gets_into_the_file_wherever_it_stands(tmp_path: Path) -
             server = {"name": "t", "command": "/none", "args": [], "env": pairs}
             params = {"cwd": str(on.workspace), "mcpServers": [server]}
             await on.editor.request("session/new", params)
+    assert read(str(file))[0]["config"].providers["p"].headers == {"x-words": HIDDEN}
     text = file.read_text(encoding="ascii")
     assert [secret for secret in (*SECRETS, "fresh-words-6789") if secret in text] == []
     # Nor in pieces that follow each other.
