@@ -21,7 +21,9 @@ async def test_a_recording_of_the_process_plays_the_same(tmp_path: Path) -> None
         program = (*PROGRAM, "--record", str(file))
         async with here.agent(program=program) as agent:
             session = await agent.editor.new_session(here.workspace)
-            request = await begin_prompt(agent.editor, session, f"Please have a look at this: {KEY}.")
+            request = await begin_prompt(
+                agent.editor, session, f"Please have a look at this: {KEY}."
+            )
             asked = await here.model.request()
             await asked.ask_for("c1", "shell", command="env; echo $0", description="Look.")
             asked = await here.model.request()
