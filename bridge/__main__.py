@@ -55,6 +55,10 @@ def main() -> int:
             return _agent(None)
         case ["--config", file]:
             return _agent(file)
+        case ["--record", record]:
+            return _agent(None, record)
+        case ["--config", file, "--record", record]:
+            return _agent(file, record)
         case arguments:
             _open_standard_files()
             from bridge.cli import main as command  # noqa: PLC0415 (not needed by the agent)
@@ -69,17 +73,17 @@ def _open_standard_files() -> None:
             setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115 (for good; pathlib loads late)
 
 
-def _agent(config: str | None) -> int:
+def _agent(config: str | None, record: str | None = None) -> int:
     sys.excepthook = _die
     signal(SIGTERM, default_int_handler)
     try:
-        code = _serve(config)
+        code = _serve(config, record)
     except (KeyboardInterrupt, BrokenPipeError):
         code = 0  # SIGTERM, SIGINT, an editor that is gone: like the end of input
     os._exit(code)  # waits for no thread
 
 
-def _serve(config: str | None) -> int:
+def _serve(config: str | None, record: str | None) -> int:
     if fcntl is None:
         from bridge.windows import serve as refuse  # noqa: PLC0415 (native Windows only)
 
@@ -94,15 +98,17 @@ def _serve(config: str | None) -> int:
     _leave_to_others()
     for fd in (stdin, stdout):  # whatever the editor left it at
         os.set_blocking(fd, True)
-    received, hello = _greet(stdin, stdout)
-    if not received and hello is None:
+    # What is answered here would be missing in a recording.
+    received, hello = _greet(stdin, stdout) if record is None else (b"", None)
+    if not received and hello is None and record is None:
         return 0
     # Loading makes many objects and no garbage; app.py switches the collector on again.
     gc.disable()
     _without_plugins()
     from bridge.app import serve  # noqa: PLC0415 (the program behind the first answer)
 
-    return serve(config, stdin, stdout, received, hello)  # pyright: ignore[reportArgumentType] (JSON)
+    asked = {} if record is None else {"record": record}
+    return serve(config, stdin, stdout, received, hello, **asked)  # pyright: ignore[reportArgumentType] (JSON)
 
 
 def _without_plugins() -> None:

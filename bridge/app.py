@@ -37,18 +37,39 @@ _FLUSH_SECONDS = 1.0
 
 
 def serve(
-    config: str | None, stdin: int, stdout: int, received: bytes, hello: JsonObject | None
+    config: str | None,
+    stdin: int,
+    stdout: int,
+    received: bytes,
+    hello: JsonObject | None,
+    *,
+    record: str | None = None,
 ) -> int:
     """Run the agent on these descriptors to the end of input; the exit code.
 
-    received: bytes read already. hello: the params of an `initialize` answered already.
+    received: bytes read already. hello: the params of an `initialize` answered already. record: a
+    file to be made, for all that is said.
     """
-    anyio.run(run, config, Stdio(stdin, stdout), received, hello)
+    recording: Any = None
+    if record is not None:
+        try:
+            recording = import_module("bridge.recording").begin(record)
+        except OSError as error:
+            text = f"responses-acp: {record}: {error.strerror}; name a new file for the recording\n"
+            os.write(2, text.encode("utf-8", "replace"))
+            return 2
+    anyio.run(run, config, Stdio(stdin, stdout), received, hello, recording)
     return 0
 
 
-async def run(config: str | None, stdio: Stdio, received: bytes, hello: JsonObject | None) -> None:
-    """The agent, from its first message to its last."""
+async def run(
+    config: str | None,
+    stdio: Stdio,
+    received: bytes,
+    hello: JsonObject | None,
+    recording: Any = None,
+) -> None:
+    """The agent, from its first message to its last; recording: that of bridge/recording.py."""
     folder = configuration.state_folder()
     log.start(folder, os.environ.get(log.VARIABLE, ""))
     peer = Peer(initialized=hello is not None)
@@ -56,8 +77,15 @@ async def run(config: str | None, stdio: Stdio, received: bytes, hello: JsonObje
 
     def hide_key(key: str) -> None:
         agent.hide_key(key)
+        if recording is not None:
+            recording.hide((key,))
 
-    answers = Answers(Probe(), hide_key, _private(folder, config))
+    def load_config() -> Config:
+        return catalogues.opened(configuration.load(config, os.environ))
+
+    if recording is not None:
+        load_config = recording.record(stdio, load_config, os.environ)
+    answers = Answers(Probe(), hide_key, _private(folder, config), recording)
     async with answers, anyio.create_task_group() as tasks:
 
         def discover(config: Config) -> None:
@@ -67,7 +95,7 @@ async def run(config: str | None, stdio: Stdio, received: bytes, hello: JsonObje
         agent = Agent(
             connection=Connection(peer, stdio),
             tasks=tasks,
-            load_config=lambda: catalogues.opened(configuration.load(config, os.environ)),
+            load_config=load_config,
             environment=os.environ,
             store=Store(None if folder is None else folder / "sessions"),
             answer=answers.answer,
@@ -89,6 +117,8 @@ async def run(config: str | None, stdio: Stdio, received: bytes, hello: JsonObje
                 line.cancel_scope.cancel()
         finally:
             agent.close()
+            if recording is not None:
+                recording.end()
 
 
 async def _converse(agent: Agent, peer: Peer, stdio: Stdio, received: bytes) -> None:
@@ -131,13 +161,19 @@ class Answers:
     """The way to bridge/workshop.py, which loads when it is first needed, or soon before."""
 
     def __init__(
-        self, probe: Probe, on_key: Callable[[str], None], private: tuple[str, ...] = ()
+        self,
+        probe: Probe,
+        on_key: Callable[[str], None],
+        private: tuple[str, ...] = (),
+        tape: Any = None,
     ) -> None:
         self._probe = probe
         self._on_key = on_key
         """Told of each key that a program printed."""
         self._private = private
         """Files and folders that commands must not read."""
+        self._tape = tape
+        """Takes down what is said, if anything does."""
         self._opened = AsyncExitStack()
         self._opening = anyio.Lock()
         self._workshop: Any = None
@@ -169,7 +205,7 @@ class Answers:
     def _load(self) -> Any:
         """The workshop, to be opened; blocks."""
         module: Any = import_module("bridge.workshop")
-        return module.workshop(self._probe.answer(), self._private, self._on_key)
+        return module.workshop(self._probe.answer(), self._private, self._on_key, self._tape)
 
     async def answer(self, session: Session, editor: SessionEditor, prompt: Prompt) -> str:
         """Run one prompt to its stop reason."""

@@ -8,7 +8,7 @@ Rule 4: an end is written down before it is shown, and what the model has seen o
 session that is loaded shows no other end, and knows no file whose text the model never got.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import groupby
@@ -17,14 +17,14 @@ from typing import Any
 import anyio
 from anyio.lowlevel import checkpoint_if_cancelled
 
-from bridge import knowledge, permits
+from bridge import knowledge, links, permits
 from bridge.acp.editor import SessionEditor
 from bridge.answer import ending
 from bridge.core import policy, updates
 from bridge.core.content import attached
 from bridge.core.effects import FunctionCall
 from bridge.core.permission import offers
-from bridge.core.records import Announced, Planned, Returned, SawFile
+from bridge.core.records import Announced, Item, Learned, Planned, Returned, SawFile
 from bridge.core.wire import load_object
 from bridge.errors import BridgeError
 from bridge.responses.request import function_tool
@@ -51,6 +51,12 @@ class Workbench:
     shell: Callable[[Session], Shell]
     user_folder: str | None = None
     """Where the user's own instructions and skills are."""
+    learn: Callable[[Session, str | None], Iterator[Learned]] = knowledge.due
+    """What the model is to be told of the project now."""
+    follow: Callable[[Sequence[Item], Session, Context], Awaitable[tuple[Item, ...]]] = (
+        links.followed
+    )
+    """A prompt with what its links to files show."""
     _offered: dict[bool, list[dict[str, object]]] = field(
         default_factory=dict[bool, list[dict[str, object]]]
     )

@@ -19,7 +19,7 @@ NAME
     responses-acp - coding agent for editors, on any model behind the Responses API
 
 SYNOPSIS
-    responses-acp [--config FILE] [--log-level LEVEL]
+    responses-acp [--config FILE] [--record FILE] [--log-level LEVEL]
     responses-acp demo [--yes] [--agent]
     responses-acp setup
     responses-acp setup EDITOR [--write|--remove] [--yes] [--name NAME] [--file FILE]
@@ -30,6 +30,7 @@ SYNOPSIS
     responses-acp sessions show ID
     responses-acp sessions export ID [--format markdown|json] [--output FILE]
     responses-acp sessions delete ID...
+    responses-acp replay FILE
     responses-acp --help | --version
 
 DESCRIPTION
@@ -78,9 +79,19 @@ COMMANDS
                  looks like a key, token or password is replaced; look it over all the same.
         delete   remove conversations, with the copies of files that belong to them
 
+    replay
+        Play a recording (see --record) against this version: what the editor and the model said
+        and what tools found comes from FILE, so nothing is asked, run or changed. Shows the first
+        place where the agent says something else than it did. Exit status: 0 where there is none,
+        1 where there is one, 2 where the file is no recording.
+
 OPTIONS
     --config FILE
         Read this file in place of the user's own.
+    --record FILE
+        Write down all that the agent says to the editor and to the model, and hears, in a new file
+        that you alone can read. What looks like a key, token or password is replaced, but not the
+        conversation: look the file over before you give it to somebody.
     --log-level LEVEL
         What the agent writes down in its log: off, error, info (the default) or debug.
     --help, -h
@@ -129,7 +140,7 @@ def _agent(options: Namespace) -> int:
     """The agent, started anew: its way in loads nothing of what is loaded here."""
     if options.log_level is not None:
         os.environ[log.VARIABLE] = options.log_level
-    command = play.agent_command(options.config)
+    command = play.agent_command(options.config, options.record)
     return os.execv(command[0], command)  # noqa: S606 (ourselves, with the arguments in plain form)
 
 
@@ -164,6 +175,12 @@ def _account(options: Namespace) -> int:
     return run(options)
 
 
+def _replay(options: Namespace) -> int:
+    from bridge.replay.run import run  # noqa: PLC0415 (the HTTP client loads with it)
+
+    return run(options.recording)
+
+
 _COMMANDS: dict[str | None, Callable[[Namespace], int]] = {
     None: _agent,
     "demo": _demo,
@@ -172,6 +189,7 @@ _COMMANDS: dict[str | None, Callable[[Namespace], int]] = {
     "login": _account,
     "logout": _account,
     "sessions": _sessions,
+    "replay": _replay,
 }
 
 
@@ -193,6 +211,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = _Parser(prog="responses-acp")
     parser.add_argument("--version", action="version", version=f"responses-acp {__version__}")
     parser.add_argument("--config", metavar="FILE")
+    parser.add_argument("--record", metavar="FILE")
     parser.add_argument("--log-level", choices=tuple(log.LEVELS))
     commands = parser.add_subparsers(dest="command", parser_class=_Parser)
     demo = commands.add_parser("demo")
@@ -208,6 +227,7 @@ def _parser() -> argparse.ArgumentParser:
         account = commands.add_parser(name)
         account.add_argument("provider", nargs="?", metavar="PROVIDER")
         _config_too(account)
+    commands.add_parser("replay").add_argument("recording", metavar="FILE")
     sessions = commands.add_parser("sessions")
     actions = sessions.add_subparsers(dest="action", parser_class=_Parser, required=True)
     actions.add_parser("list").add_argument("--cwd", metavar="DIRECTORY")

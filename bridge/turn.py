@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 import anyio
 
-from bridge import commands, context, knowledge, links, log, spending
+from bridge import commands, context, log, spending
 from bridge.acp.editor import SessionEditor
 from bridge.answer import Answer
 from bridge.calls import Calls, Workbench, means
@@ -116,7 +116,7 @@ class Turn:
         """The blocks of a prompt, and what its links to files show."""
         nobody = self.editor.person("")
         ground = means(self.session, self.editor, nobody, self.bench, lambda _: None)
-        return await links.followed(prompt.blocks, self.session, ground)
+        return await self.bench.follow(prompt.blocks, self.session, ground)
 
     async def _pursue(self, budget: "_Budget", more: Sequence[Item]) -> StopReason:
         """Work on the goal in rounds, until it is reported, stopped or out of rounds.
@@ -288,7 +288,7 @@ class Turn:
                         session.record(goals.reported(session.goal, signal))
 
     def _learn(self) -> None:
-        for learned in list(knowledge.due(self.session, self.bench.user_folder)):
+        for learned in list(self.bench.learn(self.session, self.bench.user_folder)):
             self.session.record(learned)
 
     def _note_switch(self) -> None:

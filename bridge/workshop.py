@@ -10,7 +10,7 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontext
 from dataclasses import replace
 from functools import partial
 from importlib import import_module
-from typing import Any
+from typing import Any, Protocol
 
 import anyio
 from anyio.to_thread import run_sync
@@ -27,7 +27,7 @@ from bridge.prewarm import prewarm
 from bridge.responses.answer import OnWait
 from bridge.responses.events import Event
 from bridge.responses.faults import Broken
-from bridge.responses.transport import Transport
+from bridge.responses.transport import Opening, Transport
 from bridge.servers import Connect, Load, Servers
 from bridge.session import Prompt, Session
 from bridge.turn import Turn
@@ -197,9 +197,24 @@ class SessionShell:
         return ConfinedShell({**environment, **kept}, fence, layers)
 
 
+class Tape(Protocol):
+    """Takes down what the model and the tools say."""
+
+    def tap(self, content: bytes, opening: Opening) -> Opening:
+        """The same way to an answer, taken down."""
+        ...
+
+    def taped(self, bench: Workbench) -> Workbench:
+        """The same tools, taken down."""
+        ...
+
+
 @asynccontextmanager
 async def workshop(
-    probed: tuple[str, str], private: tuple[str, ...], on_key: Callable[[str], None]
+    probed: tuple[str, str],
+    private: tuple[str, ...],
+    on_key: Callable[[str], None],
+    tape: Tape | None = None,
 ) -> AsyncGenerator[Workshop]:
     """The workshop of this process, until the context ends.
 
@@ -222,7 +237,9 @@ async def workshop(
     folder = None if file is None else str(file.parent)
     plain = Workbench(TOOLS, files, shell, folder)
     confined = Workbench({**TOOLS, SHELL.name: CONFINED_SHELL}, files, shell, folder)
-    async with Transport() as transport:
+    if tape is not None:
+        plain, confined = tape.taped(plain), tape.taped(confined)
+    async with Transport(tap=None if tape is None else tape.tap) as transport:
         models = Models(transport, keys)
         confining = None if layers.hold.strength == "none" else confined
         yield Workshop(models, plain, load_client, confining, log_in)

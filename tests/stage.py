@@ -18,8 +18,9 @@ from bridge.acp.connection import Connection
 from bridge.acp.methods import Agent, take
 from bridge.acp.peer import Peer
 from bridge.calls import Workbench
-from bridge.config import load
+from bridge.config import Config, load
 from bridge.keys import Keys
+from bridge.recording import Recording
 from bridge.responses.transport import Transport
 from bridge.session import Session
 from bridge.store import Store
@@ -40,7 +41,14 @@ class _Stdout:
     """What the agent writes, for the editor to read."""
 
     def __init__(self, send: Callable[[bytes], None]) -> None:
-        self.write = send
+        self._send = send
+        self.on_read: Callable[[bytes], None] | None = None
+        self.on_write: Callable[[bytes], None] | None = None
+
+    def write(self, data: bytes) -> None:
+        if self.on_write is not None:
+            self.on_write(data)
+        self._send(data)
 
     async def room(self) -> None:
         await anyio.lowlevel.checkpoint()
@@ -52,8 +60,11 @@ class _Stdin:
 
     agent: Agent
     peer: Peer
+    on_read: Callable[[bytes], None] | None = None
 
     async def send(self, data: bytes) -> None:
+        if self.on_read is not None:
+            self.on_read(data)
         for message in self.peer.feed(data):
             take(self.agent, message)
         self.agent.connection.flush()
@@ -101,12 +112,14 @@ async def stage(
     wired: bool = False,
     top: Mapping[str, Any] | None = None,
     layers: Layers | None = None,
+    recording: Recording | None = None,
+    environment: Mapping[str, str] | None = None,
 ) -> AsyncGenerator[Stage]:
     """The agent, greeted, with a session; afterwards every law held to its end.
 
     provider and settings: what the configuration says of the server and of the model; top: what
     it says beside them. wired: the model is reached where it serves, at the configured address.
-    layers: what holds commands; without it nothing does.
+    layers: what holds commands; without it nothing does. recording: takes all of it down.
     """
     (folder / "ws").mkdir(exist_ok=True)
     file = folder / "config.toml"
@@ -123,29 +136,41 @@ async def stage(
     async with (
         written,
         to_editor,
-        Transport(None if wired else model.inner) as transport,
+        Transport(
+            None if wired else model.inner, tap=None if recording is None else recording.tap
+        ) as transport,
         anyio.create_task_group() as tasks,
     ):
-        keys = Keys(os.environ, lambda _: None)
+        around = os.environ if environment is None else environment
+        keys = Keys(around, lambda _: None)
         files, held = LocalFiles(), {**TOOLS, SHELL.name: CONFINED_SHELL}
 
         def shell(session: Session) -> SessionShell:
             return SessionShell(keys, session, layers or Layers())
 
         bench, confined = Workbench(TOOLS, files, shell), Workbench(held, files, shell)
-        models = Models(transport, keys)
+        if recording is not None:
+            bench, confined = recording.taped(bench), recording.taped(confined)
+        models, stdout = Models(transport, keys), _Stdout(written.send_nowait)
+
+        def load_config() -> Config:
+            return load(str(file), environment or {})
+
+        if recording is not None:
+            load_config = recording.record(stdout, load_config, around)
         workshop = Workshop(models, bench, load_client, confined if layers else None)
         agent = Agent(
-            connection=Connection(peer, cast("Any", _Stdout(written.send_nowait))),
+            connection=Connection(peer, cast("Any", stdout)),
             tasks=tasks,
-            load_config=lambda: load(str(file), {}),
+            load_config=load_config,
             environment={},
             store=Store(folder / "state"),
             answer=workshop.answer,
             attend=workshop.attend,
             discover=lambda _: None,
         )
-        editor = Editor(cast("Any", _Stdin(agent, peer)), cast("Any", to_editor))
+        stdin = _Stdin(agent, peer, stdout.on_read)
+        editor = Editor(cast("Any", stdin), cast("Any", to_editor))
         tasks.start_soon(editor.listen)
         playing = Stage(editor, model, folder)
         await editor.initialize(**can)
@@ -154,6 +179,8 @@ async def stage(
         playing.news()
         yield playing
         agent.close()
+        if recording is not None:
+            recording.end()
         written.close()
         await editor.end()
         editor.laws.end()

@@ -59,6 +59,12 @@ NEVER = [
 ]
 """Importer, and what it must not import. Of the tools, the editor's side knows the plain data."""
 
+SAVE = {
+    ("bridge.replay.player", "bridge.acp.methods"),
+    ("bridge.replay.player", "bridge.acp.methods.take"),
+}
+"""A replay is an app of its own: it puts the agent together without an editor."""
+
 ANYWHERE = "tools.frozen"
 """How plain data is written: part of the language rather than of a side."""
 
@@ -99,8 +105,10 @@ def forbidden(module: str, imported: str) -> str | None:
         package in IMPURE | {"anyio"} or (ours and not fits(imported, PURE))
     ):
         return "a pure module decides and does nothing"
-    if imported != ANYWHERE and any(
-        fits(module, [who]) and fits(imported, what) for who, what in NEVER
+    if (
+        imported != ANYWHERE
+        and (module, imported) not in SAVE
+        and any(fits(module, [who]) and fits(imported, what) for who, what in NEVER)
     ):
         return "the sides know nothing of each other"
     return None

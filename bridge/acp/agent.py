@@ -3,6 +3,7 @@
 It must not know any method.
 """
 
+import os
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -67,6 +68,8 @@ class Agent:
     """Settings for everybody on this machine, which can only narrow those of the user."""
     user_folder: str | None = None
     """Where the user's own instructions, skills and commands are; None: nowhere."""
+    is_folder: Callable[[str], bool] = os.path.isdir
+    """Whether a session can be opened at this path."""
     can: Capabilities = field(default_factory=Capabilities)
     sessions: dict[str, Session] = field(default_factory=dict[str, Session])
     closing: dict[str, Session] = field(default_factory=dict[str, Session])

@@ -29,7 +29,7 @@ _STEPS_AT_ONCE = 32
 def new(agent: Agent, params: schema.NewSessionParams) -> Answered:
     """Open a new session."""
     agent.demand_login()
-    cwd, directories = _workspace(params)
+    cwd, directories = _workspace(agent, params)
     narrowed = agent.settings(cwd)
     config = narrowed.config
     model = config.models[config.default_model]
@@ -125,7 +125,7 @@ def _open_again(
             INVALID_PARAMS, "the session is loaded already", {"sessionId": params.session_id}
         )
     agent.demand_login()
-    cwd, directories = _workspace(params)
+    cwd, directories = _workspace(agent, params)
     narrowed = agent.settings(cwd)
     stored = agent.store.load(params.session_id, directories)
     if stored.opened.cwd != cwd:
@@ -217,13 +217,13 @@ async def _attend(agent: Agent, session: Session) -> None:
         log.fault(error, "session/new")
 
 
-def _workspace(params: schema.WorkspaceParams) -> tuple[str, tuple[str, ...]]:
+def _workspace(agent: Agent, params: schema.WorkspaceParams) -> tuple[str, tuple[str, ...]]:
     """The session's folder and its further roots; EditorError for one that cannot be used."""
     directories = params.additional_directories
     named = [("cwd", params.cwd)]
     named += [(f"additionalDirectories.{n}", path) for n, path in enumerate(directories)]
     for name, path in named:
-        if not os.path.isdir(path):  # noqa: PTH112 (Path.is_dir raises where we may not look)
+        if not agent.is_folder(path):
             # Editors start us where the project is, which may be another machine than theirs.
             raise EditorError(
                 INVALID_PARAMS,

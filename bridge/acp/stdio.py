@@ -11,7 +11,7 @@ later is dropped, and the owner ends as at the end of input.
 
 import errno
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 
 import anyio
 from anyio.lowlevel import checkpoint
@@ -38,6 +38,9 @@ class Stdio:
         """Bytes queued and not yet written."""
         self.closed = anyio.Event()
         """Nothing can be written any more."""
+        self.on_read: Callable[[bytes], None] | None = None
+        self.on_write: Callable[[bytes], None] | None = None
+        """Told of all bytes in either direction."""
 
     async def chunks(self) -> AsyncIterator[bytes]:
         """What the editor sends, as it comes, up to the end of input; for one reader, once."""
@@ -51,12 +54,16 @@ class Stdio:
                 return  # a reset connection, a terminal that went away
             if not data:
                 return
+            if self.on_read is not None:
+                self.on_read(data)
             yield data
 
     def write(self, data: bytes) -> None:
         """Queue bytes; they leave in this order."""
         if self.closed.is_set():
             return
+        if self.on_write is not None:
+            self.on_write(data)
         self._queue.append(data)
         self.backlog += len(data)
         if self._queued is not None:

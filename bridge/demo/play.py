@@ -55,12 +55,13 @@ read, the reading, the edit. Next:
 """
 
 
-def agent_command(config: str | None) -> list[str]:
+def agent_command(config: str | None, record: str | None = None) -> list[str]:
     """The command line that starts the agent, whatever stands in the working directory."""
     main = Path(bridge.__file__).with_name("__main__.py")
     alone = "-I" if sys.flags.isolated else "-P"  # -I would hide packages of a `pip --user`
     named = [] if config is None else ["--config", config]
-    return [sys.executable, alone, str(main), *named]
+    recorded = [] if record is None else ["--record", record]
+    return [sys.executable, alone, str(main), *named, *recorded]
 
 
 def play(*, yes: bool) -> int:

@@ -34,7 +34,7 @@ from bridge.errors import (
     model_error,
 )
 from bridge.responses import faults
-from bridge.responses.answer import Answer, Endpoint, OnWait, begun
+from bridge.responses.answer import Answer, Endpoint, OnWait, Reply, begun
 from bridge.responses.client import KEEPALIVE_SECONDS, Way, new_client, way_to
 from bridge.responses.events import Event
 from bridge.responses.faults import Broken
@@ -64,6 +64,9 @@ _REASONS: tuple[tuple[type[Exception], str, str], ...] = (
 
 
 Send: TypeAlias = Callable[[httpx.AsyncClient], Awaitable[httpx.Response]]
+Opening: TypeAlias = Callable[[], Awaitable[Reply]]
+Tap: TypeAlias = Callable[[bytes, Opening], Opening]
+"""Stands between a request's body, the way to its answer, and whoever reads that."""
 
 
 def boot_time() -> float:
@@ -101,8 +104,10 @@ class Transport:
         lines: httpcore.AsyncNetworkBackend | None = None,
         clock: Callable[[], float] = boot_time,
         sleep: Callable[[float], Awaitable[None]] = anyio.sleep,
+        tap: Tap | None = None,
     ) -> None:
         self._inner = inner
+        self._tap = tap
         self._lines = lines or Lines()
         self._clock = clock
         self._sleep = sleep
@@ -130,7 +135,9 @@ class Transport:
         """
         content = dump(body)
         async with AsyncExitStack() as leases, beside() as tasks:
-            opening = partial(self._open, endpoint, content, leases, tasks)
+            opening: Opening = partial(self._open, endpoint, content, leases, tasks)
+            if self._tap is not None:
+                opening = self._tap(content, opening)
             attempt = partial(begun, endpoint, _host(endpoint), opening)
             try:
                 answer = await _first(attempt, after)

@@ -1,0 +1,1 @@
+"""A recording, played against this version."""
