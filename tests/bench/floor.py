@@ -28,6 +28,13 @@ def say(session: str, text: str) -> bytes:
     return (_CHUNK % (session, json.dumps(text))).encode()
 
 
+def file(path: str, text: str | None = None) -> str:
+    """What a file holds, after this was written into it."""
+    if text is not None:
+        Path(path).write_text(text, "utf-8")
+    return Path(path).read_text("utf-8")
+
+
 def greeted() -> bytes:
     """Answer the first line; what was read behind it."""
     data = b""
@@ -42,7 +49,7 @@ class Floor:
     """The sessions, and what runs in them."""
 
     def __init__(self, port: int, folder: str) -> None:
-        self.port, self.folder = port, folder
+        self.port, self.folder = port, Path(folder)
         self.sessions: dict[str, list[Any]] = {}
         self.running: dict[str, Any] = {}
         self.lines: dict[str, Any] = {}
@@ -92,8 +99,8 @@ class Floor:
                 pass
 
     def load(self, session: str) -> None:
-        with open(f"{self.folder}/{session}", encoding="utf-8") as file:
-            items = self.sessions[session] = [json.loads(line) for line in file]
+        lines = (self.folder / session).read_text("utf-8").splitlines()
+        items = self.sessions[session] = [json.loads(line) for line in lines]
         for item in items:
             text = {"type": "text", "text": item["content"]}
             update(session, sessionUpdate=f"{item['role']}_message_chunk", content=text)
@@ -107,9 +114,12 @@ class Floor:
             reason = "end_turn"
         except asyncio.CancelledError:
             reason = "cancelled"
-        with open(f"{self.folder}/{session}", "a", encoding="utf-8") as file:
-            file.writelines(f"{json.dumps(item)}\n" for item in items[begun:])
+        self.store(session, items[begun:])
         send(id=number, result={"stopReason": reason})
+
+    def store(self, session: str, items: list[Any]) -> None:
+        with (self.folder / session).open("a", encoding="utf-8") as file:
+            file.writelines(f"{json.dumps(item)}\n" for item in items)
 
     async def ask(self, session: str, items: list[Any]) -> Any:
         """One answer, shown; its call, if it makes one."""
@@ -128,7 +138,8 @@ class Floor:
             raise
 
     async def hear(self, session: str, reader: Any, items: list[Any]) -> Any:
-        data, said, call, is_over = b"", [], None, False
+        data, call, is_over = b"", None, False
+        said: list[str] = []
         while not is_over:
             data += await reader.read(2**18)
             shown: list[bytes] = []
@@ -162,11 +173,9 @@ class Floor:
         text = ""
         match call["name"]:
             case "read":
-                with open(given["file_path"], encoding="utf-8") as file:
-                    text = file.read()
+                text = file(given["file_path"])
             case "write":
-                with open(given["file_path"], "w", encoding="utf-8") as file:
-                    file.write(given["content"])
+                file(given["file_path"], given["content"])
             case _:
                 pipe = asyncio.subprocess.PIPE
                 command = ("bash", "-c", given["command"])
@@ -180,5 +189,6 @@ class Floor:
 if __name__ == "__main__":
     rest = greeted()
     import asyncio
+    from pathlib import Path
 
     asyncio.run(Floor(int(sys.argv[1]), sys.argv[2]).serve(rest))

@@ -117,8 +117,8 @@ def growth(bench: Bench) -> Figures:
     with bench.spawn() as client:
         client.initialize()
         begun = time.monotonic_ns()
-        where = {"cwd": str(client.cwd), "mcpServers": []}
-        moment, _ = client.call("session/load", sessionId=session, **where)
+        cwd = str(client.cwd)
+        moment, _ = client.call("session/load", sessionId=session, cwd=cwd, mcpServers=[])
     early = median(took[3:8])
     figures = {f"session/load of {turns} turns, ms": (moment - begun) / _MS}
     for turn in (50, turns):

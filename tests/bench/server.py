@@ -43,7 +43,7 @@ def _frame(kind: str, **members: Any) -> bytes:
 
 
 def _opened(item: Event) -> bytes:
-    begun = {"id": "resp_1", "status": "in_progress", "output": []}
+    begun: Event = {"id": "resp_1", "status": "in_progress", "output": []}
     created = _frame("response.created", response=begun)
     return created + _frame("response.output_item.added", output_index=0, item=item)
 
@@ -63,7 +63,7 @@ def _delta(text: str) -> bytes:
 
 
 def _said(text: str) -> bytes:
-    part = {"type": "output_text", "text": text, "annotations": []}
+    part: Event = {"type": "output_text", "text": text, "annotations": []}
     return _closed(_message(part))
 
 
