@@ -159,7 +159,7 @@ class Calls:
         """The call, allowed and ready to be made; a Result where it will not be."""
         tool = self._tools.get(call.name)
         if tool is None or call.custom:
-            return Result.error(f'unknown tool "{call.name}"')
+            return Result.error(f'unknown tool "{call.name}"{self._known()}')
         try:
             arguments = load_object(call.arguments or "{}")
         except ValueError as error:
@@ -176,6 +176,11 @@ class Calls:
         if isinstance(prepared, Result):
             return prepared
         return await self._refused(call, announced, prepared) or prepared
+
+    def _known(self) -> str:
+        """The tools there are, for a model that was told before that one is unknown."""
+        again, self._session.missed_a_tool = self._session.missed_a_tool, True
+        return f"; the tools are: {', '.join(self._tools)}" if again else ""
 
     async def _made(self, announced: Announced, prepared: Prepared | Result) -> Result:
         if isinstance(prepared, Result):

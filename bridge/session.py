@@ -175,6 +175,8 @@ class Session:
         """Of those, the sentences that the person has been told."""
         self.changes = Changes()
         self.goal: GoalChanged = NO_GOAL
+        self.missed_a_tool = False
+        """The model called one that is not there."""
         self.goal_armed = False
         self.answers = Answers(None, opened.cwd)
         """What the person allowed or denied for good."""
