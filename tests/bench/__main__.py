@@ -20,6 +20,8 @@ from tests.bench.measures import MEASURES, Bench, Figures
 _HERE = Path(__file__).parent
 _PYTHON = (sys.executable, "-I")
 _AGENT = _HERE.parent.parent / "bridge" / "__main__.py"
+_LEAST = 0.01
+"""A floor below this is nothing to compare with."""
 _CONFIG = """\
 [providers.bench]
 base_url = "http://127.0.0.1:{port}/v1"
@@ -63,8 +65,11 @@ def _load() -> str:
 
 
 def _rows(agent: Figures, floor: Figures) -> list[str]:
+    def ratio(name: str) -> str:
+        return f"{agent[name] / floor[name]:.1f}" if floor[name] >= _LEAST else "-"
+
     return [
-        f"{name:52}{value:10.2f}{floor[name]:10.2f}{value / (floor[name] or 1e-9):16.1f}\n"
+        f"{name:52}{value:10.2f}{floor[name]:10.2f}{ratio(name):>16}\n"
         for name, value in agent.items()
     ]
 
