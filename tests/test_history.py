@@ -280,6 +280,18 @@ def test_a_picture_that_outlasted_a_summary_is_suspected():
     assert "QQ==" not in str(history.input(PORTABLE))
 
 
+def test_an_item_is_brought_into_shape_once_for_each_server():
+    history = history_of(prompted(), responded(message("a", id="m_1")))
+    first = history.input(PORTABLE)
+    history.add(prompted(2))
+    again = history.input(PORTABLE)
+    assert all(one is other for one, other in zip(first, again[:2], strict=True))
+    assert history.input(VERBATIM)[1]["id"] == "m_1"
+    assert history.input(PORTABLE) == again
+    history.add(Forgotten(2))
+    assert history.input(PORTABLE) == first
+
+
 def test_a_trial_changes_nothing():
     history = history_of(PICTURE)
     before = history.input(PORTABLE)

@@ -35,6 +35,14 @@ def text_block(text: str) -> Update:
     return {"type": "content", "content": {"type": "text", "text": text}}
 
 
+def test_a_long_change_is_asked_about_and_not_announced() -> None:
+    change = Change("/w/a.py", None, "x" * (updates.WHOLE_DIFF + 1))
+    call = Announced("c1", "c1", "write", "{}", Card("Write a.py", "edit", (), (change,)))
+    assert "content" not in updates.announcement(call, cwd="/w", terminal=False)
+    asked = updates.question(call, None, "why")["content"]
+    assert [block["type"] for block in asked] == ["diff", "content"]
+
+
 def test_an_announcement_says_all_that_is_known() -> None:
     assert updates.announcement(EDIT, cwd="/w", terminal=False) == {
         "sessionUpdate": "tool_call",

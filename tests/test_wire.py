@@ -99,3 +99,22 @@ def test_any_bytes_are_a_value_or_a_value_error(data: bytes) -> None:
     except ValueError:
         return
     wire.dump(value)
+
+
+flat = st.dictionaries(st.text(max_size=5), st.text() | st.integers() | st.none(), max_size=3)
+
+
+@given(flat, st.dictionaries(st.text(max_size=5), st.lists(flat, max_size=3), max_size=3))
+def test_what_is_settled_is_written_like_anything_else(
+    rest: dict[str, Any], lists: dict[str, list[dict[str, Any]]]
+) -> None:
+    settled = {name: [wire.Settled(one) for one in items] for name, items in lists.items()}
+    body = {**rest, **settled}
+    assert wire.dump_lists(body) == wire.dump_lists(body) == wire.dump({**rest, **lists})
+
+
+def test_what_is_settled_is_written_once() -> None:
+    item = wire.Settled(text="before")
+    assert wire.dump_lists({"input": [item]}) == b'{"input":[{"text":"before"}]}'
+    item["text"] = "after"  # which nobody does
+    assert wire.written(item) == b'{"text":"before"}'

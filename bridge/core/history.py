@@ -31,7 +31,7 @@ from bridge.core.records import (
     Unreadable,
 )
 from bridge.core.sound import sound
-from bridge.core.wire import JsonObject
+from bridge.core.wire import JsonObject, Settled
 from tools.frozen import frozen
 
 INTERRUPTED = "Error: the call was interrupted before it ended; it may have had effects."
@@ -97,6 +97,9 @@ class History:
         how many entries are in these figures."""
         self._answered = 0
         """How many entries the last request had that was answered."""
+        self._dialect: Dialect | None = None
+        self._shaped: list[Settled | None] = []
+        """The first entries as the last request had them, in that dialect."""
         self.maker: str | None = None
         """Who made the last answer; None before the first."""
 
@@ -126,6 +129,7 @@ class History:
                 self._append(message(text, *parts), origin)
             case GoalChanged():
                 self._entries = _resting(self._entries, record)
+                self._shaped = []
             case Learned(text=text):
                 self._append(message(text), "knowledge")
             case Responded(items=items):
@@ -145,14 +149,23 @@ class History:
 
         left_out: as if LeftOut(left_out) were recorded.
         """
-        entries = self._entries if left_out is None else _left_out(self._entries, left_out)
-        shaped = (_shape(entry, dialect) for entry in entries)
+        if left_out is None:
+            shaped = self._in(dialect)
+        else:
+            shaped = _in_shape(_left_out(self._entries, left_out), dialect)
         return list(_paired(_led_on([item for item in shaped if item is not None])))
 
     def suspect(self, dialect: Dialect) -> int | None:
         """From where on a request holds what this server may not take; None: nowhere."""
         first = self._answered if self.maker == dialect.maker else 0
         return None if self.input(dialect, left_out=first) == self.input(dialect) else first
+
+    def _in(self, dialect: Dialect) -> list[Settled | None]:
+        """The entries in this dialect: each is brought into shape, and later written, once."""
+        if dialect != self._dialect:
+            self._dialect, self._shaped = dialect, []
+        self._shaped += _in_shape(self._entries[len(self._shaped) :], dialect)
+        return self._shaped
 
     def _respond(self, record: Responded) -> None:
         self._answered, self.maker = len(self._entries), record.maker
@@ -183,6 +196,7 @@ class History:
 
     def _replace(self, entries: Iterable[_Entry]) -> None:
         self._entries = list(entries)
+        self._shaped = []
         self._answered = min(self._answered, len(self._entries))
         self._counted, self._estimated, self._sized = self._overhead or 0, 0, 0
 
@@ -216,6 +230,11 @@ def _left_out(entries: Sequence[_Entry], first: int) -> list[_Entry]:
     later = (replace(entry, item=without_media(entry.item)) for entry in entries[first:])
     plain = (one for one in later if one.item.get("type", "message") in window.PLAIN)
     return [*entries[:first], *plain]
+
+
+def _in_shape(entries: Iterable[_Entry], dialect: Dialect) -> list[Settled | None]:
+    shapes = (_shape(entry, dialect) for entry in entries)
+    return [None if shape is None else Settled(shape) for shape in shapes]
 
 
 def _shape(entry: _Entry, dialect: Dialect) -> Item | None:

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from itertools import zip_longest
 from typing import cast
 
-from bridge.core.wire import dump
+from bridge.core.wire import dump, written
 from tools.frozen import frozen
 
 
@@ -49,7 +49,7 @@ def _parts(body: Mapping[str, object]) -> Iterator[tuple[str, bytes]]:
     yield "instructions", dump(body.get("instructions", ""))
     yield "tools", dump(body.get("tools", ()))
     for item in cast("list[object]", body.get("input", ())):
-        yield "input", dump(item)
+        yield "input", written(item)
 
 
 def _kept(before: list[tuple[str, bytes]], after: list[tuple[str, bytes]]) -> Kept:

@@ -72,8 +72,8 @@ def announcement(call: Announced, *, cwd: str, terminal: bool) -> Update:
         # A terminal block beside other blocks shows no widget in the client that invented it.
         update["content"] = [{"type": "terminal", "terminalId": card_id}]
         update["_meta"] = {"terminal_info": {"terminal_id": card_id, "cwd": cwd}}
-    elif card.shown:
-        update["content"] = content(card.shown)
+    elif shown := [one for one in card.shown if not _is_long(one)]:
+        update["content"] = content(shown)
     return update
 
 
@@ -87,7 +87,8 @@ def question(call: Announced, shown: tuple[Shown, ...] | None, reason: str) -> U
     """The call as a permission dialog shows it: complete, since some do not know the card."""
     card = call.card if shown is None else replace(call.card, shown=shown)
     card = replace(card, shown=(*card.shown, Text(reason)))
-    update = announcement(replace(call, card=card), cwd="", terminal=False)
+    update = announcement(call, cwd="", terminal=False)
+    update["content"] = content(card.shown)
     del update["sessionUpdate"], update["name"]
     return fitted(update)
 
@@ -294,6 +295,11 @@ def _blocks(shown: Shown) -> list[Update]:
             return _diffs(shown)
         case Attached(block=block):
             return [{"type": "content", "content": dict(block)}]
+
+
+def _is_long(shown: Shown) -> bool:
+    """A change that its announcement leaves out: it stands in rawInput, and comes once made."""
+    return isinstance(shown, Change) and _size(shown.new) > WHOLE_DIFF
 
 
 def fenced(text: str, language: str = "console") -> str:

@@ -7,11 +7,27 @@ and lone surrogates U+FFFD, since strict parsers refuse a line that carries eith
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TypeAlias, cast
 
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 JsonObject: TypeAlias = dict[str, Json]
+
+
+class Settled(dict[str, object]):
+    """An object that changes no more, and remembers how it is written."""
+
+    __slots__ = ("_written",)
+
+    @property
+    def written(self) -> bytes:
+        """As dump() writes it."""
+        try:
+            return self._written
+        except AttributeError:
+            self._written = dump(self)
+            return self._written
+
 
 _MOST_LEVELS = 200
 """Deeper nesting than this is nobody's message; it would only exhaust the stack further on."""
@@ -46,6 +62,16 @@ def dump(value: object) -> bytes:
         return encode(_ENCODER.encode(_finite(value)))
 
 
+def dump_lists(value: Mapping[str, object]) -> bytes:
+    """Like dump(), for an object with lists: what is settled in them is not written again."""
+    return b"".join(_pieces(value))
+
+
+def written(value: object) -> bytes:
+    """Like dump(); what is settled is not written again."""
+    return value.written if isinstance(value, Settled) else dump(value)
+
+
 def encode(text: str) -> bytes:
     """UTF-8, with every lone surrogate replaced by U+FFFD."""
     try:
@@ -60,6 +86,28 @@ def load_object(data: bytes | str) -> JsonObject:
     if not isinstance(value, dict):
         raise ValueError("not a JSON object")  # noqa: TRY004 (callers catch one class)
     return value
+
+
+def _pieces(value: Mapping[str, object]) -> Iterator[bytes]:
+    """What is long comes alone, so that joining copies it once."""
+    lead = b"{"
+    for name, member in value.items():
+        yield lead + dump(name) + b":"
+        lead = b","
+        if isinstance(member, list):
+            yield from _list_pieces(cast("list[object]", member))
+        else:
+            yield dump(member)
+    yield b"}" if value else b"{}"
+
+
+def _list_pieces(items: list[object]) -> Iterator[bytes]:
+    lead = b"["
+    for item in items:
+        yield lead
+        yield written(item)
+        lead = b","
+    yield b"]" if items else b"[]"
 
 
 def _depth(value: Json) -> int:

@@ -23,7 +23,7 @@ from anyio.abc import TaskGroup, TaskStatus
 from httpx_sse import EventSource
 
 from bridge.beside import beside
-from bridge.core.wire import Json, dump, load
+from bridge.core.wire import Json, dump_lists, load
 from bridge.errors import (
     BadStream,
     BridgeError,
@@ -133,7 +133,7 @@ class Transport:
         after: the attempt before, where the caller has shown something of it. It counts, and the
         request is sent once more only where that makes sense; else its own fault is raised.
         """
-        content = dump(body)
+        content = dump_lists(body)
         async with AsyncExitStack() as leases, beside() as tasks:
             opening: Opening = partial(self._open, endpoint, content, leases, tasks)
             if self._tap is not None:
