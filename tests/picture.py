@@ -11,7 +11,7 @@ import pty
 import re
 import select
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TypeAlias
 from xml.sax.saxutils import escape
@@ -21,8 +21,9 @@ from tools.frozen import frozen
 COLUMNS = 96
 _FROM, _TO = "> There is a typo", "The file now:"
 """What the picture begins and ends with: the conversation, without what the demo says around it."""
-_QUESTION = b"say what to change:"
-_PATIENCE = 60.0
+QUESTION = re.compile(rb"say what to change:|\[y/N\]")
+"""How the demo and `setup` ask."""
+_PATIENCE = 240.0
 _COLOURS = {
     "": "#d7dae0",
     "1": "#ffffff",
@@ -51,21 +52,37 @@ Line: TypeAlias = list[Span]
 
 def shown(command: Sequence[str], home: Path) -> str:
     """What a terminal is sent when a person plays the demo and approves the plan."""
-    master, slave = pty.openpty()
     environment = {"PATH": os.defpath, "HOME": str(home), "TMPDIR": str(home), "TERM": "xterm"}
+    code, text = in_a_terminal(command, environment, home, QUESTION)
+    assert code == 0, text
+    return text
+
+
+def in_a_terminal(
+    command: Sequence[str], environment: Mapping[str, str], cwd: Path, question: re.Pattern[bytes]
+) -> tuple[int, str]:
+    """Run a program on a terminal, and answer these questions with yes: exit code and output."""
+    master, slave = pty.openpty()
     with subprocess.Popen(
-        command, stdin=slave, stdout=slave, stderr=slave, env=environment, start_new_session=True
+        command,
+        stdin=slave,
+        stdout=slave,
+        stderr=slave,
+        env=environment,
+        cwd=cwd,
+        start_new_session=True,
     ) as process:
         os.close(slave)
         try:
-            text = b"".join(_read(master))
+            text = b"".join(_read(master, question))
+            code = process.wait(_PATIENCE)
         finally:
             process.kill()
             os.close(master)
-    return text.decode().replace("\r\n", "\n")
+    return code, text.decode().replace("\r\n", "\n")
 
 
-def _read(master: int) -> Iterator[bytes]:
+def _read(master: int, question: re.Pattern[bytes]) -> Iterator[bytes]:
     recent = b""
     while select.select([master], [], [], _PATIENCE)[0]:
         try:
@@ -76,7 +93,7 @@ def _read(master: int) -> Iterator[bytes]:
             return
         yield data
         recent += data
-        if _QUESTION in recent:
+        if question.search(recent):
             os.write(master, b"y\n")
             recent = b""
 
@@ -137,7 +154,7 @@ def drawn(rows: Sequence[Line]) -> str:
     head = (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
         f'viewBox="0 0 {width} {height}" role="img" font-size="13.3" '
-        "font-family=\"ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', monospace\">"
+        'font-family="ui-monospace, SFMono-Regular, Menlo, Consolas, monospace">'
     )
     title = "<title>A turn of responses-acp demo in a terminal</title>"
     frame = f'<rect width="{width}" height="{height}" rx="10" fill="#1b1e24"/>'
