@@ -1,6 +1,7 @@
 """What the tests with the official SDKs share: a model that calls the shell, and its config."""
 
 import json
+import sys
 import threading
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -8,6 +9,10 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+from bridge.demo.script import MENDED, NOTES, PROMPT
+from tests.recorder import play
+
+HOME = Path(__file__).parent.parent
 COMMAND = "echo allowed > made.txt"
 
 
@@ -63,3 +68,47 @@ def stage(folder: Path) -> Generator[str]:
         server.shutdown()
         server.server_close()
         thread.join()
+
+
+# -- the demo's agent, with a record of what is said ----------------------------------------------
+
+
+def demo(folder: Path) -> list[str]:
+    """The command line of the demo's agent, whose workspace holds the file that it mends."""
+    for name in ("work", "home", "temporary"):
+        (folder / name).mkdir()
+    (folder / "work" / "notes.txt").write_bytes(NOTES)
+    recorder = [sys.executable, "-m", "tests.recorder", str(folder / "record")]
+    return [
+        *recorder,
+        sys.executable,
+        "-I",
+        str(HOME / "bridge" / "__main__.py"),
+        "demo",
+        "--agent",
+    ]
+
+
+def surroundings(folder: Path) -> dict[str, str]:
+    """The environment of that command line."""
+    return {
+        "HOME": str(folder / "home"),
+        "TMPDIR": str(folder / "temporary"),
+        "PYTHONPATH": str(HOME),
+    }
+
+
+def check_demo(folder: Path, prompts: list[str]) -> None:
+    """The file is mended, these prompts were made, one was cancelled, and every law was kept."""
+    assert (folder / "work" / "notes.txt").read_bytes() == MENDED
+    sent = play(folder / "record")
+    made = [one["params"]["prompt"][0]["text"] for one in sent if one.get("method") == _PROMPT]
+    assert made == prompts
+    assert [one["method"] for one in sent if one.get("method", "").endswith("/cancel")] == [
+        "session/cancel"
+    ]
+
+
+_PROMPT = "session/prompt"
+TURNS = [PROMPT, "hello", "hello"]
+"""Mends the file; is cancelled while its command waits for a permission; goes to its end."""

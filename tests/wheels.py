@@ -24,7 +24,7 @@ PROJECT: dict[str, Any] = tomllib.loads((HOME / "pyproject.toml").read_text(enco
 BESIDE = Path(sys.executable).parent
 """Where the programs of the development dependencies are: uv, pipx."""
 
-_PATIENCE = 240
+_PATIENCE = 600
 _CONSTRAINTS = HOME / ".ci" / "constraints.txt"
 _BUILDING = ("hatchling", "pip")
 """What is needed besides the dependencies to install from the sources."""
