@@ -16,25 +16,46 @@ HOME = Path(__file__).parent.parent
 COMMAND = "echo allowed > made.txt"
 
 
+_WAITING = "echo started > started.txt; sleep 600"
+_WISHES: dict[str, tuple[str, dict[str, str]]] = {
+    "Write it": ("write", {"file_path": "new.txt", "content": "new\n"}),
+    "Wait": ("shell", {"command": _WAITING, "description": "Waits"}),
+}
+"""What is called for these prompts: name and arguments."""
+
+
 class _Model(BaseHTTPRequestHandler):
-    """Calls the shell once, then says that it is done."""
+    """Calls what is wished for, or the shell once, then says that it is done."""
 
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["content-length"])))
-        called = any(item.get("type") == "function_call_output" for item in body["input"])
+        item = _wished(body["input"]) or _once(body["input"])
         self.send_response(200)
         self.send_header("content-type", "text/event-stream")
         self.end_headers()
-        for event in _events(_message() if called else _call()):
+        for event in _events(item):
             self.wfile.write(f"data: {json.dumps(event)}\n\n".encode())
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 (the base class's name)
         """Say nothing."""
 
 
-def _call() -> dict[str, Any]:
-    arguments = json.dumps({"command": COMMAND, "description": "Makes a file"})
-    return {"type": "function_call", "call_id": "c1", "name": "shell", "arguments": arguments}
+def _wished(items: list[dict[str, Any]]) -> dict[str, Any] | None:
+    """The call that the last item wishes for, if it is a prompt that does."""
+    prompt = json.dumps(items[-1].get("content"))
+    wish = next((wish for wish in _WISHES if f'"{wish}"' in prompt), None)
+    return None if wish is None else _call(*_WISHES[wish], number=len(items))
+
+
+def _once(items: list[dict[str, Any]]) -> dict[str, Any]:
+    if any(item.get("type") == "function_call_output" for item in items):
+        return _message()
+    return _call("shell", {"command": COMMAND, "description": "Makes a file"})
+
+
+def _call(name: str, arguments: dict[str, str], number: int = 1) -> dict[str, Any]:
+    called = {"name": name, "arguments": json.dumps(arguments)}
+    return {"type": "function_call", "call_id": f"c{number}", **called}
 
 
 def _message() -> dict[str, Any]:
