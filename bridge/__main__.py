@@ -44,6 +44,7 @@ try:
 except ImportError:  # native Windows
     fcntl = None
 
+_REINSTALL = "install it anew, in an environment of its own: uv tool install responses-acp"
 _LONGEST_HELLO = 64 * 1024
 """A first line that is longer is no `initialize` of any client: the program reads on."""
 
@@ -61,8 +62,10 @@ def main() -> int:
             return _agent(file, record)
         case arguments:
             _open_standard_files()
+            sys.excepthook = _die  # what cannot be loaded
             from bridge.cli import main as command  # noqa: PLC0415 (not needed by the agent)
 
+            sys.excepthook = sys.__excepthook__
             return command(arguments)
 
 
@@ -169,7 +172,9 @@ def _die(_kind: type[BaseException], error: BaseException, _trace: object) -> No
     while frame is not None and frame.tb_next is not None:
         frame = frame.tb_next
     where = "" if frame is None else f" ({frame.tb_frame.f_code.co_filename}:{frame.tb_lineno})"
-    text = f"responses-acp: fatal: {what}{where}; reinstall it, or report this line\n"
+    # Another distribution may have put a `tools` of its own over ours.
+    remedy = _REINSTALL if isinstance(error, ImportError) else "reinstall it, or report this line"
+    text = f"responses-acp: fatal: {what}{where}; {remedy}\n"
     os.write(2, text.encode("utf-8", "replace"))
     os._exit(1)
 

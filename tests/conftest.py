@@ -2,11 +2,12 @@
 
 import os
 from collections.abc import Generator
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
-from tests import pairing
+from tests import pairing, wheels
 
 # CI judges the change and not its luck: there the examples are the same every time.
 # How long an example takes says more of the machine than of the program.
@@ -30,3 +31,17 @@ def pytest_runtest_call() -> Generator[None]:
 @pytest.fixture
 def anyio_backend() -> str:
     return "asyncio"
+
+
+@pytest.fixture(scope="session")
+def house(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of all packages that come with the program, for the Python that runs the tests."""
+    return wheels.fetch(tmp_path_factory.mktemp("house"))
+
+
+@pytest.fixture(scope="session")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of the wheel and the source archive."""
+    folder = tmp_path_factory.mktemp("built")
+    wheels.build(wheels.HOME, folder)
+    return folder

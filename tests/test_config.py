@@ -27,7 +27,6 @@ from bridge.errors import ConfigError, LoginRequired
 from bridge.fields import KEY_SOURCES, is_local
 
 EXAMPLE = Path(__file__).parent.parent / "config.example.toml"
-README = EXAMPLE.with_name("README.md")
 
 PROVIDER = '[providers.p]\nbase_url = "https://p.example/v1"\n'
 MODEL = '[models.m]\nprovider = "p"\n'
@@ -594,11 +593,6 @@ def test_each_part_of_the_example_works_alone(tmp_path: Path) -> None:
     parts = EXAMPLE.read_text(encoding="utf-8").split("\n# --- ")[1:]
     for part in parts:
         assert len(example(tmp_path, COMMENTED.sub("", part.partition("\n")[2])).models) == 1
-
-
-def test_the_files_shown_by_the_readme_work(tmp_path: Path) -> None:
-    shown = re.findall(r"```toml\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)
-    assert [config(tmp_path, text).default_model for text in shown] == ["gpt", "local"]
 
 
 def test_the_example_shows_every_setting() -> None:

@@ -9,7 +9,7 @@ import anyio
 import pytest
 from acp import schema
 
-from tests.sdk_stage import COMMAND, stage
+from tests.sdk_stage import COMMAND, TURNS, check_demo, demo, stage, surroundings
 
 
 class Editor(acp.Client):
@@ -66,3 +66,44 @@ async def test_a_turn_with_a_permission_request(tmp_path: Path) -> None:
             "agent_message_chunk"
         ]
         assert later.asked == []
+
+
+class Canceller(Editor):
+    """Cancels the turn when it is asked about the command that lists the folder, once."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.line: acp.ClientSideConnection | None = None
+
+    async def request_permission(
+        self, session_id: str, tool_call: Any, options: Any, **_: Any
+    ) -> schema.RequestPermissionResponse:
+        if tool_call.title == "ls" and self.line is not None:
+            line, self.line = self.line, None
+            await line.cancel(session_id=session_id)
+            self.asked.append("ls, cancelled")
+            return schema.RequestPermissionResponse(
+                outcome=schema.DeniedOutcome(outcome="cancelled")
+            )
+        return await super().request_permission(session_id, tool_call, options)
+
+
+@pytest.mark.slow
+@pytest.mark.anyio
+async def test_an_edit_a_permission_a_cancel_and_another_prompt(tmp_path: Path) -> None:
+    agent, work = demo(tmp_path), str(tmp_path / "work")
+    editor = Canceller()  # pyright: ignore[reportAbstractUsage] (as above)
+    with anyio.fail_after(60):
+        async with acp.spawn_agent_process(editor, *agent, env=surroundings(tmp_path)) as (line, _):
+            await line.initialize(protocol_version=acp.PROTOCOL_VERSION)
+            session = (await line.new_session(cwd=work, mcp_servers=[])).session_id
+            await line.set_config_option("permission", session, "ask")
+            editor.line = line
+            reasons: list[str] = []
+            for text in TURNS:
+                prompt: list[Any] = [acp.text_block(text)]
+                answer = await line.prompt(session_id=session, prompt=prompt)
+                reasons.append(answer.stop_reason)
+    assert reasons == ["end_turn", "cancelled", "end_turn"]
+    assert editor.asked == ["cat notes.txt", "Edit notes.txt", "ls, cancelled", "ls"]
+    check_demo(tmp_path, TURNS)

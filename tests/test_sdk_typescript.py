@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from tests.npm import installed, node
-from tests.sdk_stage import COMMAND, stage
+from tests.sdk_stage import COMMAND, TURNS, check_demo, demo, stage, surroundings
 
-CLIENT = Path(__file__).parent / "sdk" / "client.mjs"
+CLIENTS = Path(__file__).parent / "sdk"
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +24,7 @@ def sdk(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def told(sdk: Path, folder: Path, config: str, session: str) -> Any:
     """What the client tells of one turn in a new session, or in a stored one."""
     agent = [sys.executable, "-I", "-m", "bridge", "--config", config]
-    command = [node(), str(CLIENT), str(sdk), str(folder / "work"), session, *agent]
+    command = [node(), str(CLIENTS / "client.mjs"), str(sdk), str(folder / "work"), session, *agent]
     environment = {"PATH": os.environ["PATH"], "HOME": str(folder / "home")}
     done = subprocess.run(command, capture_output=True, env=environment, timeout=60, check=False)
     assert (done.returncode, done.stderr) == (0, b"")
@@ -49,3 +49,17 @@ def test_a_turn_with_a_permission_request_and_another_after_a_load(
     assert second["loaded"]["user_message_chunk"] == second["loaded"]["tool_call"] == 1
     assert (second["stopReason"], second["asked"]) == ("end_turn", [])
     assert "tool_call" not in second["shown"]
+
+
+@pytest.mark.slow
+def test_an_edit_a_permission_a_cancel_and_another_prompt(sdk: Path, tmp_path: Path) -> None:
+    agent, script = demo(tmp_path), str(CLIENTS / "turns.mjs")
+    command = [node(), script, str(sdk), str(tmp_path / "work"), "ls", json.dumps(TURNS), *agent]
+    environment = {"PATH": os.environ["PATH"], **surroundings(tmp_path)}
+    done = subprocess.run(command, capture_output=True, env=environment, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert json.loads(done.stdout) == {
+        "asked": ["cat notes.txt", "Edit notes.txt", "ls", "ls"],
+        "reasons": ["end_turn", "cancelled", "end_turn"],
+    }
+    check_demo(tmp_path, TURNS)
