@@ -8,12 +8,13 @@ from anyio.to_thread import run_sync
 from tools import paths
 from tools.base import Access, Context, Files, FileTooLarge, NotRegular, Result
 from tools.frozen import frozen
+from tools.regular import LED_AWAY
 
 Verb = Literal["read", "edit", "write", "search"]
 
 _TMP = "/tmp"  # noqa: S108 (the name that programs know)
 
-MOVED = "the path leads elsewhere by now"
+MOVED = LED_AWAY
 
 
 @frozen
