@@ -265,6 +265,23 @@ async def test_links_are_resolved_and_what_is_not_there_is_kept(tmp_path: Path) 
 # Replacing
 
 
+@pytest.mark.parametrize(("failures", "leads_to"), [(1, "b"), (1000, "a")])
+async def test_links_that_come_and_go_are_no_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failures: int, leads_to: str
+) -> None:
+    (tmp_path / "a").symlink_to("b")
+    real, left = os.readlink, iter(range(failures))
+
+    def gone(path: str) -> str:
+        if next(left, None) is not None:
+            raise FileNotFoundError(errno.ENOENT, "gone", path)
+        return real(path)
+
+    monkeypatch.setattr(os, "readlink", gone)
+    with anyio.fail_after(5):
+        assert await LocalFiles().resolve(f"{tmp_path}/a") == f"{tmp_path}/{leads_to}"
+
+
 async def test_a_file_is_replaced_and_keeps_its_mode(tmp_path: Path) -> None:
     path = tmp_path / "f"
     path.write_bytes(OLD)
