@@ -6,7 +6,7 @@ Rule 3: bind() and card() are pure, so that a stored conversation shows what the
 Rule 4: prepare() looks, run() acts. What prepare() shows is what a person is asked to allow.
 """
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import field
 from functools import partial
 from typing import Any, Generic, Literal, Protocol, TypeAlias, TypeVar
@@ -345,6 +345,10 @@ class Files(Protocol):
 
         Left out are what git ignores, .git, symbolic links, and for lines files that are no text.
         """
+        ...
+
+    async def confirmed(self, found: Sequence[Found]) -> list[Found]:
+        """Those of the files that are what a search found: a look that follows no link."""
         ...
 
 

@@ -6,7 +6,7 @@ Rule 2: changes of one path run one after another.
 """
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from weakref import WeakValueDictionary
 
@@ -17,7 +17,7 @@ from tools import commit, regular
 from tools.base import Bytes, Found, Query
 from tools.commit import Move
 from tools.exchange import exchange
-from tools.search import FindRipgrep, ripgrep, search
+from tools.search import FindRipgrep, confirmed, ripgrep, search
 from tools.seen import Stamp, Version
 
 
@@ -74,6 +74,10 @@ class LocalFiles:
     async def search(self, query: Query, take: Callable[[Found], None]) -> str:
         """Search a folder or a file; why there may be more, or nothing if that is all."""
         return await search(query, take, self._find)
+
+    async def confirmed(self, found: Sequence[Found]) -> list[Found]:
+        """Those of the files that are what a search found: a look that follows no link."""
+        return await to_thread.run_sync(confirmed, tuple(found))
 
 
 _TRIES = 20
