@@ -456,6 +456,11 @@ class Job(Protocol):
         """How it ended, or why it could not be started; None: it runs."""
         ...
 
+    @property
+    def why(self) -> str:
+        """Why it was ended, if not by the model."""
+        ...
+
     def news(self) -> str:
         """What it printed since this was asked last."""
         ...
@@ -476,8 +481,13 @@ class Job(Protocol):
 class Jobs(Protocol):
     """The commands that go on in the background of a session."""
 
-    async def start(self, run: Callable[[Callable[[str], None]], Awaitable[Ended]]) -> Job:
-        """Let a command run on; it is told where its output goes. OSError: there can be no more."""
+    async def start(
+        self, run: Callable[[Callable[[str], None]], Awaitable[Ended]], reach: Reach
+    ) -> Job:
+        """Let a command run on that may change so much; it is told where its output goes.
+
+        OSError: there can be no more.
+        """
         ...
 
     def find(self, job: str) -> Job | None:
