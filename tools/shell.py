@@ -34,11 +34,12 @@ from tools.base import (
     Prepared,
     Reach,
     Result,
+    Shown,
     Text,
     Tool,
 )
 from tools.jobs import Run
-from tools.output import one_line
+from tools.output import holds_unseen, one_line, spelled
 from tools.programs import only_reads
 from tools.shell_job import report
 from tools.shell_line import is_disguised, look
@@ -186,10 +187,12 @@ def _not_wider(wanted: Reach | None, hold: Hold) -> str:
     )
 
 
-def _shown(arguments: ShellArguments, hold: Hold) -> tuple[Text, ...] | None:
-    """What a person is told who is asked: what for, with which limits, and what cannot be seen."""
-    more = (*_limits(arguments, hold), *_unseen(arguments.command))
-    return (Text(arguments.description), Text(told.lines(*more))) if more else None
+def _shown(arguments: ShellArguments, hold: Hold) -> tuple[Shown, ...] | None:
+    """What a person is told who is asked: what for, with which limits, and the whole command."""
+    limits, whole = _limits(arguments, hold), _whole(arguments.command)
+    if not limits and not whole:
+        return None
+    return (Text(arguments.description), *([Text(told.lines(*limits))] if limits else []), *whole)
 
 
 def _limits(arguments: ShellArguments, hold: Hold) -> tuple[str, ...]:
@@ -204,11 +207,17 @@ def _limits(arguments: ShellArguments, hold: Hold) -> tuple[str, ...]:
     return tuple(filter(None, (limits, reason)))
 
 
-def _unseen(command: str) -> tuple[str, ...]:
-    """The command with every character visible, where it holds some that are not."""
-    if not is_disguised(command):
-        return ()
-    return (f"It holds characters that cannot be seen: {one_line(command, len(command) * 8)}",)
+def _whole(command: str) -> tuple[Shown, ...]:
+    """The command with all its characters, where its title does not show them."""
+    shown = spelled(command)
+    if holds_unseen(command):
+        return Text("It holds characters that cannot be seen:"), Console(shown)
+    if (
+        len(one_line(command, len(command) * 8)) > len(one_line(command))
+        or shown != command.strip()
+    ):
+        return Text("The whole command:"), Console(shown)
+    return ()
 
 
 def _declined(wanted: Reach | None) -> str | None:
