@@ -208,6 +208,10 @@ NOT_ALLOWED = [
     ("shell rsync", "rsync -e ./e a b"),
     ("shell ssh", "ssh -oProxyCommand=./e h"),
     ("shell curl", "curl -o f https://h"),
+    ("shell curl", "curl -sD f https://h"),
+    ("shell curl", "curl --trace f https://h"),
+    ("shell go test", "go test -overlay=x ./..."),
+    ("shell go test", "go test -modfile x ./..."),
     ("shell uv run", "uv run --with evil pytest"),
 ]
 
