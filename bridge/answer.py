@@ -67,15 +67,12 @@ class Answer:
         self._taken = Taken()
         self._sent: Mapping[str, object] | None = None
         self._restarts = 0
-        self.visible = False
-        """Message text was shown or a call announced."""
 
     def show(self, effects: Iterable[Effect]) -> None:
         """Show what is to be seen of these effects."""
         for effect in effects:
             match effect:
                 case Say(item=item, text=text):
-                    self.visible = True
                     self._say("message", f"m{self._number}.{item}", text)
                 case Think(item=item, text=text):
                     self._say("thought", f"t{self._number}.{item}", text)
@@ -83,7 +80,6 @@ class Answer:
                     self._restarts += 1
                     self._say("message", f"r{self._number}.{self._restarts}", _RESTART)
                 case Call(call=call):
-                    self.visible = True
                     self._announce(call, complete=effect.complete)
                 case HostedCall():
                     self._host(effect)

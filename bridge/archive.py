@@ -35,14 +35,22 @@ def run(store: Store, options: Namespace) -> int:
     try:
         COMMANDS[options.action](store, options)
     except BrokenPipeError:  # whoever reads our output has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        _say_no_more()
     except BridgeError as error:
         sys.stderr.write(f"responses-acp sessions: {error}\n")
     except OSError as error:
-        sys.stderr.write(f"responses-acp sessions: {error.filename}: {error.strerror}\n")
+        if error.filename is None:  # of our output, which the disk may not take
+            _say_no_more()
+        place = "" if error.filename is None else f"{error.filename}: "
+        sys.stderr.write(f"responses-acp sessions: {place}{error.strerror}\n")
     else:
         return 0
     return 1
+
+
+def _say_no_more() -> None:
+    """Let what could not be written go; Python would try it once more at the end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 
 
 def _list(store: Store, options: Namespace) -> None:
@@ -72,8 +80,10 @@ def _show(store: Store, options: Namespace) -> None:
 
 def _delete(store: Store, options: Namespace) -> None:
     for wanted in options.sessions:
-        session = _find(store, wanted).label.session
-        store.delete(session)
+        session = wanted
+        if not store.delete(wanted):  # with its whole id even one that no list shows, being damaged
+            session = _find(store, wanted).label.session
+            store.delete(session)
         write(f"deleted {session}\n")
 
 

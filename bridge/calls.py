@@ -4,6 +4,8 @@ Rule 1: what may run is decided by core/policy.py; an answer that is not a clear
 Rule 2: calls that only read run at the same time, all others one after another; results come in
 the model's order.
 Rule 3: however this ends, every call has one result in the history and one end on its card.
+Rule 4: an end is written down before it is shown, and what the model has seen of files after it: a
+session that is loaded shows no other end, and knows no file whose text the model never got.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -120,7 +122,10 @@ class Calls:
                 results = await self._together(group)
                 for (call, announced), result in zip(group, results, strict=True):
                     self._finish(call, announced, result)
+                for change in self._session.seen.changes():
+                    self._session.record(SawFile(change))
         finally:
+            self._session.seen.changes()  # of calls whose results nobody gets
             for card_id, (call, announced) in list(self._open.items()):
                 text = ABORTED if card_id in self._started else NEVER_STARTED
                 with suppress(BridgeError):  # what cannot be written down still ends its card
@@ -159,7 +164,7 @@ class Calls:
         """The call, allowed and ready to be made; a Result where it will not be."""
         tool = self._tools.get(call.name)
         if tool is None or call.custom:
-            return Result.error(f'unknown tool "{call.name}"')
+            return Result.error(f'unknown tool "{call.name}"{self._known()}')
         try:
             arguments = load_object(call.arguments or "{}")
         except ValueError as error:
@@ -176,6 +181,11 @@ class Calls:
         if isinstance(prepared, Result):
             return prepared
         return await self._refused(call, announced, prepared) or prepared
+
+    def _known(self) -> str:
+        """The tools there are, for a model that was told before that one is unknown."""
+        again, self._session.missed_a_tool = self._session.missed_a_tool, True
+        return f"; the tools are: {', '.join(self._tools)}" if again else ""
 
     async def _made(self, announced: Announced, prepared: Prepared | Result) -> Result:
         if isinstance(prepared, Result):
@@ -251,15 +261,14 @@ class Calls:
             tuple(map(attached, result.media)),
         )
         planned = None if result.steps is None else Planned(result.steps)
-        if planned is not None:
-            self._editor.update(updates.plan(planned))
-        streamed = screen is not None and screen.flush()
-        self._editor.update(ending(returned, announced, self._editor, streamed=streamed))
-        for change in session.seen.changes():
-            session.record(SawFile(change))
-        if planned is not None:
-            session.record(planned)
-        session.record(returned)
+
+        def show(end: Returned) -> None:
+            if planned is not None and end is returned:
+                self._editor.update(updates.plan(planned))
+            streamed = screen is not None and screen.flush()
+            self._editor.update(ending(end, announced, self._editor, streamed=streamed))
+
+        session.conclude(returned, show, *(() if planned is None else (planned,)))
         if result.signal is not None:
             self.signals.append(result.signal)
 

@@ -22,7 +22,7 @@ from bridge.core.effects import Effect, Finished, Say
 from bridge.core.meter import Taken
 from bridge.core.records import Compacted, Responded
 from bridge.core.response import Response
-from bridge.errors import BridgeError, Fault, Refused, TooLong, model_error
+from bridge.errors import BridgeError, Fault, ModelError, Refused, TooLong, model_error
 from bridge.exchange import ModelPort, attempt, provider_of, wait_notice
 from bridge.responses.faults import Broken
 from bridge.session import Session
@@ -127,18 +127,29 @@ class Compaction:
             raise TooLong(replace(error.fault, message=_TOO_LONG)) from None
 
     async def _ask(self, hint: str, *, shorten: bool) -> str:
-        session, model = self._session, self._summariser()
         task = f"{_TASK}\nThe user asks to keep above all: {hint}\n" if hint else _TASK
+        session, model = self._session, self._summariser()
         items = session.history.input(session.dialect_of(model))
-        items = window.shortened(items) if shorten else items
-        body = context.request_body(session, self._bench, [*items, message(task)], model)
-        self._taken.went_on(session.prefix.feed(session.dialect_of(model).maker, body))
+        items = [*(window.shortened(items) if shorten else items), message(task)]
+        while True:
+            body = context.request_body(session, self._bench, items, model)
+            try:
+                return await self._judged(model, body)
+            except ModelError as error:
+                if error.fault.parameter not in body:
+                    raise
+                session.refuse(str(error.fault.parameter), model)
+
+    async def _judged(self, model: Model, body: dict[str, object]) -> str:
+        """The summary that is answered, if it is a whole one; ModelError."""
+        maker = self._session.dialect_of(model).maker
+        self._taken.went_on(self._session.prefix.feed(maker, body))
         summary, outcome = await self._answer(model, body)
         if outcome == "max_tokens" and body.pop("max_output_tokens", None) is not None:
             summary, outcome = await self._answer(model, body)
         if outcome == "max_tokens":
             raise model_error(Fault("bad_stream", _CUT))
-        if not summary or outcome == "refusal":
+        if not summary or outcome != "completed":
             raise model_error(Fault("bad_stream", _NO_SUMMARY))
         return summary
 

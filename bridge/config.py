@@ -6,6 +6,7 @@ Rule 1: whatever is wrong with it is a ConfigError that names file, line, key an
 Rule 2: the file says where a secret is and never what it is.
 """
 
+import os
 import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
@@ -548,8 +549,15 @@ def _must_name(kind: str, name: str, names: Iterable[str]) -> str:
 
 
 def state_folder() -> Path | None:
-    """Where sessions and the log live; None where the user has no such place."""
+    """Where sessions and the log live; None where the user has no such place.
+
+    A home that is not there is nobody's, and not for us to make: services name one like this.
+    """
     from platformdirs import user_state_path  # noqa: PLC0415 (not needed for initialize)
 
     folder = user_state_path("responses-acp", appauthor=False)
-    return folder if folder.is_absolute() else None
+    if not folder.is_absolute():
+        return None
+    home = os.path.expanduser("~")  # noqa: PTH111 (Path.home raises where there is none)
+    is_homeless = folder.is_relative_to(home) and not os.path.isdir(home)  # noqa: PTH112 (Path.is_dir raises where we may not look)
+    return None if is_homeless else folder

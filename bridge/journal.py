@@ -76,9 +76,11 @@ class Journal:
         except OSError as error:
             self._given_up = True
             log.say(f"a session is not stored: {error.strerror}")
+            why, remedy = str(error.strerror), "make the state directory writable"
+            if self._path is None:
+                why, remedy = "your home directory does not exist", "set HOME or XDG_STATE_HOME"
             self._complaint = (
-                f"this conversation is not kept ({error.strerror}): make the state directory "
-                "writable to find it again later"
+                f"this conversation is not kept ({why}): {remedy} to find it again later"
             )
         self._held.clear()
 
@@ -91,9 +93,14 @@ class Journal:
         """Open the file that is there, lock it and mend its end; OSError, or BridgeError."""
         if self._path is None:
             raise _no_file()
-        self._descriptor = _open(self._path, 0)
-        with _told("mended"):
-            _mend(self._descriptor, self._path)
+        descriptor = _open(self._path, 0)
+        try:
+            with _told("mended"):
+                _mend(descriptor, self._path)
+        except BridgeError:
+            os.close(descriptor)  # with the lock: it may be tried again
+            raise
+        self._descriptor = descriptor
         self._mark(self._label)
 
     def records(self) -> Iterator[Record]:
@@ -110,14 +117,16 @@ class Journal:
                 _flush(self._descriptor)
 
     def delete(self) -> None:
-        """Remove the file and what stands beside it; OSError."""
+        """Remove the file and what stands beside it, and give it free; OSError."""
         if self._path is not None and self._descriptor is not None:
             beside = (label_path(self._path), new_label_path(self._path), torn_path(self._path))
-            self.copies.delete()
-            for path in (*beside, self._path):
-                path.unlink(missing_ok=True)
-            os.close(self._descriptor)
-            self._descriptor = None
+            try:
+                self.copies.delete()
+                for path in (*beside, self._path):
+                    path.unlink(missing_ok=True)
+            finally:
+                os.close(self._descriptor)
+                self._descriptor = None
 
     @property
     def copies(self) -> Copies:

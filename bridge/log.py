@@ -61,8 +61,8 @@ class _File(logging.FileHandler):
                 self._begin_anew()
 
     def emit(self, record: logging.LogRecord) -> None:
-        super().emit(record)
-        with suppress(OSError, ValueError):
+        with suppress(OSError, ValueError):  # opening it is not what the base class forgives
+            super().emit(record)
             if self.stream is not None and self.stream.tell() > _MOST_BYTES:
                 ours = os.fstat(self.stream.fileno())
                 self.stream.close()

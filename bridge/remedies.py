@@ -53,7 +53,8 @@ class Remedies:
         if isinstance(error, TooLong):
             return await self._shorten(error)
         if fault.parameter in self.sent:
-            return self._forgo(str(fault.parameter))
+            self._session.refuse(str(fault.parameter), self._session.model)
+            return True
         if fault.code == faults.UNREADABLE:
             return self._once("reasoning") and self._forget_reasoning()
         return faults.is_about_input(fault) and self._leave_out()
@@ -73,11 +74,6 @@ class Remedies:
             return True
         session.record(Forgotten(session.next_prompt() - 1))
         raise TooLong(replace(error.fault, message=_TOO_LONG)) from None
-
-    def _forgo(self, parameter: str) -> bool:
-        log.say(f"the server does not know {parameter}; going on without it in this session")
-        self._session.refuse(parameter)
-        return True
 
     def _forget_reasoning(self) -> bool:
         log.say("the server cannot read the reasoning it encrypted; going on without")

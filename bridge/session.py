@@ -10,13 +10,14 @@ import shutil
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, cast, get_args
 
 import anyio
 from anyio.to_thread import run_sync
 
+from bridge import log
 from bridge.acp.schema import McpServer
 from bridge.answers import Answers
 from bridge.config import Config, Model
@@ -43,6 +44,7 @@ from bridge.core.records import (
     Prompted,
     Record,
     Responded,
+    Returned,
     SawFile,
     Switched,
     Titled,
@@ -175,6 +177,8 @@ class Session:
         """Of those, the sentences that the person has been told."""
         self.changes = Changes()
         self.goal: GoalChanged = NO_GOAL
+        self.missed_a_tool = False
+        """The model called one that is not there."""
         self.goal_armed = False
         self.answers = Answers(None, opened.cwd)
         """What the person allowed or denied for good."""
@@ -187,6 +191,7 @@ class Session:
         self.described_mode: Mode | None = None
         """The mode that the last request spoke of; None before the first."""
         self.is_closed = False
+        self.closed = anyio.Event()
         self.loading: Loading | None = None
         """Its records are still being read; the prompts wait."""
         self.prompts: list[Prompt] = []
@@ -209,8 +214,13 @@ class Session:
         self._responses_made = 0
         self._told = 0
         self._compactions_made = 0
-        self._calls: Counter[str] = Counter()
+        self._cards: set[str] = set()
+        """Ids of calls that the editor knows."""
+        self._repeats: Counter[str] = Counter()
+        """How often an id of the model's was met: where to look for the next free one."""
         self._scratch: str | None = None
+        self._owed: list[Record] = []
+        """What is applied and still to be written down, in order: the disk was full."""
 
     @property
     def cost(self) -> Cost | None:
@@ -279,14 +289,18 @@ class Session:
         """Parameters that requests to this model leave out from now on."""
         return frozenset(self._refused.get(self.dialect_of(model).maker, ()))
 
-    def refuse(self, parameter: str) -> None:
-        """The server of the model in force does not know this parameter."""
-        self._refused.setdefault(self.dialect.maker, set()).add(parameter)
+    def refuse(self, parameter: str, model: Model) -> None:
+        """The server of this model does not know this parameter."""
+        log.say(f"the server does not know {parameter}; going on without it in this session")
+        self._refused.setdefault(self.dialect_of(model).maker, set()).add(parameter)
 
     def record(self, record: Record) -> None:
         """Write one record down and apply it."""
         if isinstance(record, Prompted):
             self.journal.start()
+        while self._owed:
+            self.journal.append(self._owed[0])
+            del self._owed[0]
         self.journal.append(record)
         self._apply(record)
 
@@ -302,8 +316,31 @@ class Session:
             try:
                 self.record(returned)
             except BridgeError:  # a full disk keeps nobody from looking
-                self._apply(returned)
+                self._owe(returned)
             yield returned
+
+    def conclude(
+        self, returned: Returned, show: Callable[[Returned], None], *before: Record
+    ) -> None:
+        """Write the end of a call down, and show it; before: what is to be written with it.
+
+        BridgeError where that fails; what is shown then is what a load will find.
+        """
+        try:
+            for record in (*before, returned):
+                self.record(record)
+        except BridgeError:
+            (call,) = (one for one in self.changes.open_calls() if one.card_id == returned.card_id)
+            lost = interrupted(call)
+            self._owe(lost)
+            show(lost)
+            raise
+        show(returned)
+
+    def _owe(self, record: Record) -> None:
+        """Apply a record that is to be written down before all others, once that can be done."""
+        self._owed.append(record)
+        self._apply(record)
 
     async def announce(self, card_id: str, rewrite: Rewrite) -> None:
         """Have on disk what a call is about to do to a file; BridgeError where that fails."""
@@ -339,9 +376,13 @@ class Session:
 
     def card_id(self, call_id: str) -> str:
         """The id of a new call towards the editor: its own, made unique in the session."""
-        self._calls[call_id] += 1
-        times = self._calls[call_id]
-        return call_id if times == 1 else f"{call_id}#{times}"
+        while True:
+            self._repeats[call_id] += 1
+            times = self._repeats[call_id]
+            card = call_id if times == 1 else f"{call_id}#{times}"
+            if card not in self._cards:
+                self._cards.add(card)
+                return card
 
     def switch(self, mode: Mode) -> bool:
         """Change the mode; False if it is in force already."""
@@ -391,6 +432,7 @@ class Session:
         self.journal.close()
         if self._scratch is not None:
             shutil.rmtree(self._scratch, ignore_errors=True)
+        self.closed.set()
 
     def _apply(self, record: Record) -> None:
         self.history.add(record)
@@ -401,8 +443,8 @@ class Session:
                 self._prompts_made = max(self._prompts_made, number)
             case Responded(response=number, seen=seen):
                 self._responses_made = max(self._responses_made, number)
-                self._count(one for one in seen if isinstance(one, Announced))
-                self._count(one.call for one in seen if isinstance(one, Hosted))
+                self._cards.update(one.card_id for one in seen if isinstance(one, Announced))
+                self._cards.update(one.call.card_id for one in seen if isinstance(one, Hosted))
             case Told():
                 self._told = max(self._told, int(record.message.removeprefix("n")))
             case Compacted(compaction=number):
@@ -423,12 +465,6 @@ class Session:
                 self._set(record)
             case _:
                 pass
-
-    def _count(self, calls: Iterable[Announced]) -> None:
-        for call in calls:
-            times = call.card_id.removeprefix(f"{call.call_id}#")
-            known = int(times) if times.isdecimal() and times != call.call_id else 1
-            self._calls[call.call_id] = max(self._calls[call.call_id], known)
 
     def _set(self, switched: Switched) -> None:
         before = reach(self.mode, self.permission)

@@ -77,6 +77,5 @@ async def _may_go_on(session: Session, editor: SessionEditor, spent: str) -> boo
         )
         ok = answer == _GO_ON
         returned = Returned(card.card_id, "limit", custom=False, text=text, ok=ok)
-        session.record(returned)
-        editor.update(ending(returned, card, editor))
+        session.conclude(returned, lambda end: editor.update(ending(end, card, editor)))
     return ok

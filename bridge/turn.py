@@ -147,7 +147,7 @@ class Turn:
             if finished.outcome != "completed":
                 return self._unfinished(finished)
             if not finished.calls:
-                if not answer.visible:
+                if not finished.is_answer:
                     self._tell(_NO_ANSWER)
                 return "end_turn"
             calls = Calls(self.session, self.editor, self.bench, answer.calls(finished.calls))
@@ -236,7 +236,7 @@ class Turn:
                 if isinstance(ended, Failed):
                     answer.break_off(_BROKEN_OFF)
                     after = Broken(ended.fault, waits + 1)
-                elif ended.outcome != "completed" or answer.visible or repeats:
+                elif ended.outcome != "completed" or ended.is_answer or repeats:
                     return ended
                 else:
                     repeats, after = 1, None

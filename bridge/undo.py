@@ -169,8 +169,9 @@ def _end(session: Session, editor: SessionEditor, card: Announced, done: Sequenc
         ok=bool(done),
         shown=card.card.shown if done else None,
     )
-    editor.update(updates.outcome(returned, execute=False, terminal=False))
-    session.record(returned)
+    session.conclude(
+        returned, lambda end: editor.update(updates.outcome(end, execute=False, terminal=False))
+    )
 
 
 def _report(done: Sequence[str], left: Sequence[str]) -> str:

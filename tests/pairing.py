@@ -11,6 +11,7 @@ exception inside a server would reach the agent, not the test.
 """
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
 from typing import Any, cast
@@ -40,6 +41,7 @@ _PARTS = {
 }
 """Role -> kind of part -> the field that must hold something."""
 _INCLUDES = {"reasoning.encrypted_content", "web_search_call.action.sources"}
+_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 _TEXTS = ("name", "arguments", "input", "output")
 
 
@@ -134,8 +136,17 @@ def _item(item: Item) -> Iterator[str]:
         for name in _KEYS[kind] & set(_TEXTS):
             if not isinstance(item.get(name), str):
                 yield f"{name} of a {kind} is no text"
-        if kind in CALLS and not item.get("name"):
-            yield "a call without a name"
+        if kind in CALLS and not _NAME.fullmatch(str(item.get("name"))):
+            yield f"a call of {item.get('name')!r}, which is no name of a tool"
+        if kind == "function_call" and not _is_object(item.get("arguments")):
+            yield f"arguments that are no object: {str(item.get('arguments'))[:80]}"
+
+
+def _is_object(arguments: object) -> bool:
+    try:
+        return isinstance(json.loads(str(arguments)), dict)
+    except (ValueError, RecursionError):
+        return False
 
 
 def _message(item: Item) -> Iterator[str]:

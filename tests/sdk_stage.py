@@ -48,6 +48,7 @@ def _events(item: dict[str, Any]) -> list[dict[str, Any]]:
 def stage(folder: Path) -> Generator[str]:
     """A workspace, and a config.toml whose model runs as long as the context; gives its path."""
     (folder / "work").mkdir()
+    (folder / "home").mkdir()
     server = ThreadingHTTPServer(("127.0.0.1", 0), _Model)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
     thread.start()

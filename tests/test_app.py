@@ -58,6 +58,7 @@ class Line:
 
 @pytest.fixture(autouse=True)
 def a_home_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "home").mkdir()
     for name in ("XDG_STATE_HOME", "XDG_CONFIG_HOME", "HOME"):
         monkeypatch.setenv(name, str(tmp_path / "home"))
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")  # is not for this machine itself
@@ -134,6 +135,27 @@ async def test_a_signal_ends_it_like_the_end_of_input(config: str) -> None:
 def test_state_lives_where_the_user_has_a_place_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", "/var/tmp/state")
     assert state_folder() == Path("/var/tmp/state/responses-acp")
+
+
+@pytest.mark.parametrize(
+    ("home", "state", "is_one"),
+    [
+        ("there", "", True),
+        ("nowhere", "", False),
+        ("file", "", False),
+        ("file/below", "", False),
+        ("nowhere", "nowhere/state", False),
+        ("nowhere", "elsewhere/state", True),
+    ],
+)
+def test_a_home_that_does_not_exist_has_no_place_for_state(
+    home: str, state: str, is_one: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "there").mkdir()
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("HOME", str(tmp_path / home))
+    monkeypatch.setenv("XDG_STATE_HOME", state and str(tmp_path / state))
+    assert (state_folder() is not None) == is_one
 
 
 PRINTED = "sk-printed-0123456789"

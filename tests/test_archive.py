@@ -2,6 +2,8 @@
 
 import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -121,6 +123,31 @@ def test_json_is_data(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Non
 def test_what_is_deleted_is_gone(capsys: pytest.CaptureFixture[str], store: Store) -> None:
     assert out(capsys, "delete", "aaaa-1", "bbbb") == "deleted aaaa-1\ndeleted bbbb-1\n"
     assert [one.label.session for one in store.summaries()] == ["aaaa-2"]
+
+
+def test_a_session_that_is_too_damaged_to_be_listed_can_be_deleted(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    folder = tmp_path / "responses-acp" / "sessions"
+    (folder / "aaaa-1.jsonl").write_text("damaged\n", encoding="utf-8")
+    (folder / "aaaa-1.label").unlink()
+    assert "aaaa-1" not in out(capsys, "list")
+    assert out(capsys, "delete", "aaaa-1") == "deleted aaaa-1\n"
+    assert [one.name for one in folder.iterdir() if one.name.startswith("aaaa-1")] == []
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_a_disk_that_does_not_take_the_output_is_told_of_in_one_line(tmp_path: Path) -> None:
+    with Path("/dev/full").open("wb") as full:
+        ended = subprocess.run(
+            [sys.executable, "-m", "bridge", "sessions", "show", "aaaa-1"],
+            check=False,
+            env={"PATH": os.environ["PATH"], "XDG_STATE_HOME": str(tmp_path)},
+            stdout=full,
+            stderr=subprocess.PIPE,
+        )
+    assert ended.returncode == 1
+    assert ended.stderr == b"responses-acp sessions: No space left on device\n"
 
 
 @pytest.mark.parametrize(

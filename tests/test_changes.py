@@ -1,5 +1,6 @@
 """What a session changed, how it is taken back, and what became of calls a crash cut off."""
 
+import resource
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,10 @@ from bridge.core.records import (
     Returned,
     Undone,
 )
+from bridge.errors import BridgeError
 from bridge.interrupted import interrupted
+from bridge.session import Session
+from bridge.store import Store
 from bridge.undo import diff, undo
 from tests.test_session import session
 from tools.base import Bytes, Card, StaleFile
@@ -183,6 +187,43 @@ async def test_a_file_is_taken_back_only_if_it_is_ours(
     shown = await diff(one, LocalFiles())
     assert ("changed no files" in shown) is (taken or now == b"old")
     one.close()
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("holds", [b"old", b"new", b"other", None])
+@pytest.mark.parametrize("recovers", [False, True])
+async def test_an_end_that_cannot_be_written_down_is_what_a_load_finds(
+    holds: bytes | None, recovers: bool, tmp_path: Path
+) -> None:
+    one, file = session(tmp_path), tmp_path / "file"
+    one.record(prompted(1))
+    made = {"type": "function_call", "call_id": "c1", "name": "edit", "arguments": "{}"}
+    one.record(Responded(1, "p/a", (CALL,), (made,)))
+    if holds is not None:
+        file.write_bytes(holds)
+        one.record(Changing("c1", str(file), digest(b"old"), digest(b"new")))
+    shown: list[Returned] = []
+    assert one.journal.path is not None
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (one.journal.path.stat().st_size, limits[1]))
+    try:
+        with pytest.raises(BridgeError, match="cannot be written"):
+            one.conclude(Returned("c1", "c1", custom=False, text="done", ok=True), shown.append)
+        with pytest.raises(BridgeError, match="cannot be written"):
+            one.record(prompted(2))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    if recovers:
+        one.record(prompted(2))
+        file.write_bytes(b"changed since")
+    said = one.history.input(one.dialect)
+    one.close()
+    stored = Store(tmp_path / "state").load("s1")
+    again = Session(one.config, stored.opened, stored.journal)
+    found = [record for record in again.restored(stored.records()) if isinstance(record, Returned)]
+    assert (found, [end.ok for end in shown]) == (shown, [False])
+    assert again.history.input(again.dialect) == said
+    again.close()
 
 
 @pytest.mark.anyio

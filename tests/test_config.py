@@ -556,6 +556,16 @@ def test_the_environment_serves_where_no_file_is(
     assert (openai.base_url, openai.api_key_env, model.model, model.summary) == expected
 
 
+def test_a_dotenv_file_of_the_workspace_is_not_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    lines = "OPENAI_BASE_URL=https://evil.example/v1\nOPENAI_MODEL=m\nXDG_CONFIG_HOME=/evil\n"
+    (tmp_path / ".env").write_text(lines, encoding="utf-8")
+    found = load(None, {**NOWHERE, "OPENAI_API_KEY": "k"})
+    assert found.providers["openai"].base_url == "https://api.openai.com/v1"
+
+
 def test_a_wrong_url_in_the_environment_is_named_by_its_variable() -> None:
     with pytest.raises(ConfigError, match=r"^OPENAI_BASE_URL must use https"):
         load(None, {**NOWHERE, "OPENAI_BASE_URL": "http://h.example/v1"})
@@ -605,7 +615,7 @@ def test_defaults_shown_by_the_example_are_the_defaults() -> None:
     tables = (Config, Provider, Model, Sandbox, Server, Shell)
     fields = {name: field for table in tables for name, field in table.model_fields.items()}
     shown = re.findall(r"^(\w+) = (\S+) +# default", text, re.MULTILINE)
-    assert len(shown) == 17
+    assert len(shown) == 18
     for name, value in shown:
         assert str(fields[name].default).lower() == value.strip('"'), name
 

@@ -165,6 +165,8 @@ async def test_a_session_cut_anywhere_loads_and_its_next_request_is_valid(
             items = again.history.input(again.dialect)
             body = {"model": "m", "input": items, "stream": True, "store": False}
             assert violations(body) == []
+            if again.seen.paths():
+                assert any("1: one" in str(item.get("output")) for item in items)
             again.close()
     table.append(("the file is cut at any place", "all lines before it", "nothing"))
 
@@ -203,6 +205,23 @@ async def test_a_disk_that_is_full_ends_the_turn_and_the_file_stays_loadable(
         table.append(("the disk is full in a turn", "the prompt", "nothing"))
 
 
+async def test_a_state_folder_that_cannot_be_written_at_all_is_no_end(
+    tmp_path: Path, table: Rows
+) -> None:
+    async with machine(tmp_path) as here:
+        state = here.folder / "home" / "state" / "responses-acp"
+        (state / "responses-acp.log").mkdir(parents=True)  # as little a log as one of another user
+        (state / "sessions").write_text("in the way", encoding="utf-8")
+        async with here.agent(session={"notices": {}}) as agent:
+            session = await agent.editor.new_session(here.workspace)
+            call = await begin_prompt(agent.editor, session)
+            await (await here.model.request()).answer()
+            assert (await agent.editor.result(call))["stopReason"] == "end_turn"
+            (notice,) = agent.editor.updates("notice")
+            assert "this conversation is not kept" in notice["title"]
+    table.append(("neither sessions nor log can be written", "nothing, as was said", "nothing"))
+
+
 async def test_without_a_place_for_sessions_it_works_and_says_so_once(
     tmp_path: Path, table: Rows
 ) -> None:
@@ -228,6 +247,49 @@ async def test_without_a_place_for_sessions_it_works_and_says_so_once(
             assert (await editor.request("session/list"))["sessions"] == []
         assert here.log().count("\n") == here.log().count("a session is not stored") == 1
         table.append(("no folder can be written", "nothing, as was said", "nothing"))
+
+
+async def test_a_result_that_does_not_fit_on_the_disk_ends_as_a_load_shows_it(
+    tmp_path: Path, table: Rows
+) -> None:
+    async with machine(tmp_path) as here:
+        lines = "".join(f"line {number} of many\n" for number in range(1900))
+        (here.workspace / "big").write_text(lines, encoding="utf-8")
+        full = ("bash", "-c", 'ulimit -f 16; exec "$@"', "bash", *PROGRAM)
+        async with here.agent(program=full) as agent:
+            session = await agent.editor.new_session(here.workspace)
+            call = await begin_prompt(agent.editor, session, "Read it")
+            await (await here.model.request()).ask_for("c", "read", file_path="big")
+            with pytest.raises(Refused, match=r"cannot be written \(File too large"):
+                await agent.editor.result(call)
+        async with here.agent() as again:
+            before = left(here, agent.editor, session, here.workspace)
+            assert before.seen.cards == {"c": "failed"}
+            assert await lost(here, again.editor, before) == []
+    table.append(("the disk is full at a result", "the call", "the result, as was said"))
+
+
+async def test_a_home_that_does_not_exist_is_not_made(tmp_path: Path, table: Rows) -> None:
+    async with machine(tmp_path) as here:
+        home = tmp_path / "no" / "home"
+        homeless = {**here.environment, "HOME": str(home)}
+        for name in ("XDG_STATE_HOME", "XDG_CONFIG_HOME"):
+            del homeless[name]
+        async with here.agent(env=homeless, session={"notices": {}}) as agent:
+            (here.workspace / "a.txt").write_text("one\n", encoding="utf-8")
+            session = await agent.editor.new_session(here.workspace)
+            for _ in range(2):
+                call = await begin_prompt(agent.editor, session, "Change it")
+                await (await here.model.request()).ask_for("r", "read", file_path="a.txt")
+                edit = {"file_path": "a.txt", "old_string": "one", "new_string": "one more"}
+                await (await here.model.request()).ask_for("e", "edit", **edit)
+                await (await here.model.request()).answer()
+                assert (await agent.editor.result(call))["stopReason"] == "end_turn"
+            (notice,) = agent.editor.updates("notice")
+            assert "your home directory does not exist" in notice["title"]
+            assert (await agent.editor.request("session/list"))["sessions"] == []
+        assert not home.parent.exists()
+    table.append(("the home directory does not exist", "nothing, as was said", "nothing"))
 
 
 async def test_two_sessions_do_not_overwrite_each_other(tmp_path: Path, table: Rows) -> None:

@@ -424,7 +424,7 @@ def test_the_demo_plays_to_its_end_in_a_pipe(tmp_path: Path) -> None:
         "Done:",
         'hello world"',
         "config.toml",
-        "agent_servers",
+        "setup zed --write",
     ]
     place = 0
     for part in order:

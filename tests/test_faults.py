@@ -297,6 +297,12 @@ def test_the_request_s_id_is_kept_for_support() -> None:
     check("x" * 80, x_request_id="x" * 80)
     check("x" * 80 + "…", x_request_id="x" * 81)
     check(None)
+    headers = {"x-request-id": "sk-repeated-1"}
+    for fault in (
+        faults.of_response(500, headers, b"", NOW, ("Bearer sk-repeated-1",)),
+        faults.of_event({}, headers, NOW, ("Bearer sk-repeated-1",)),
+    ):
+        assert fault.request_id == "[hidden]"
 
 
 def test_failures_in_a_stream_are_read_in_every_form() -> None:

@@ -27,6 +27,7 @@ from bridge.core.records import (
 OWN = "openai/gpt"
 PORTABLE = Dialect(OWN)
 VERBATIM = Dialect(OWN, "verbatim")
+RAW = [{"type": "reasoning_text", "text": "raw"}]
 USER: Item = {
     "type": "message",
     "role": "user",
@@ -86,19 +87,19 @@ def sent(records: Iterable[Record], dialect: Dialect = PORTABLE) -> list[Item]:
         (VERBATIM, reasoning(id="r", status="x", encrypted_content="e"),
          reasoning(id="r", status="x", encrypted_content="e")),
         (PORTABLE, reasoning(encrypted_content="", content=[{"text": "raw"}]), reasoning()),
-        (Dialect(OWN, reasoning="content"), reasoning(encrypted_content="e", content=[1]),
-         reasoning(content=[1])),
-        (Dialect(OWN, reasoning="both"), reasoning(encrypted_content="e", content=[1]),
-         reasoning(content=[1], encrypted_content="e")),
+        (Dialect(OWN, reasoning="content"), reasoning(encrypted_content="e", content=RAW),
+         reasoning(content=RAW)),
+        (Dialect(OWN, reasoning="both"), reasoning(encrypted_content="e", content=RAW),
+         reasoning(content=RAW, encrypted_content="e")),
         (Dialect(OWN, reasoning="none"), reasoning(encrypted_content="e"), None),
         (Dialect("xai/grok"), reasoning(encrypted_content="e"), reasoning()),
         (Dialect("xai/grok"), {"type": "reasoning", "summary": [], "encrypted_content": "e"}, None),
         # a signed thought
-        (Dialect(OWN, reasoning="both"), reasoning(content=[1], signature="s", format="f"),
-         reasoning(content=[1], signature="s", format="f")),
-        (PORTABLE, reasoning(content=[1], signature="s", format="f"), reasoning(format="f")),
-        (Dialect("xai/grok", reasoning="both"), reasoning(content=[1], signature="s", format="f"),
-         reasoning(content=[1])),
+        (Dialect(OWN, reasoning="both"), reasoning(content=RAW, signature="s", format="f"),
+         reasoning(content=RAW, signature="s", format="f")),
+        (PORTABLE, reasoning(content=RAW, signature="s", format="f"), reasoning(format="f")),
+        (Dialect("xai/grok", reasoning="both"), reasoning(content=RAW, signature="s", format="f"),
+         reasoning(content=RAW)),
         (PORTABLE, {"type": "reasoning", "encrypted_content": "e"},
          {"type": "reasoning", "encrypted_content": "e", "summary": []}),
         (PORTABLE, {"type": "compaction", "id": "c", "encrypted_content": "e"},
@@ -117,9 +118,9 @@ def test_an_item_goes_back_as_its_server_wants_it(
 
 def test_log_probabilities_do_not_go_back() -> None:
     part = {"type": "output_text", "text": "a", "annotations": [], "logprobs": [1]}
-    item = {"type": "message", "role": "assistant", "content": [part, "odd"]}
+    item = {"type": "message", "role": "assistant", "content": [part]}
     shaped = sent([responded(item)])[0]
-    assert shaped["content"] == [{"type": "output_text", "text": "a", "annotations": []}, "odd"]
+    assert shaped["content"] == [{"type": "output_text", "text": "a", "annotations": []}]
     assert part["logprobs"] == [1]
 
 
@@ -324,3 +325,10 @@ def test_the_task_of_a_goal_holds_as_long_as_it_is_worked_on(now: GoalChanged, h
     history.add(Compacted(1, "SUM"))
     assert ("The task" in str(history.input(PORTABLE))) == holds
     assert ("Hi" in str(history.input(PORTABLE))) != holds, "what the user said last is kept"
+
+
+def test_what_a_server_would_refuse_of_an_answer_does_not_end_the_session() -> None:
+    odd = call("c", name="functions.read", arguments='{"cut": "o')
+    mended = call("c", name="functions_read", arguments='{"arguments":"{\\"cut\\": \\"o"}')
+    for dialect in (PORTABLE, VERBATIM):
+        assert sent([responded(odd), returned("c")], dialect) == [mended, output("c")]

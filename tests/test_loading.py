@@ -33,7 +33,7 @@ pytestmark = pytest.mark.anyio
 
 CONFIG = '[providers.p]\nbase_url = "http://127.0.0.1:9/v1"\n[models.m]\nprovider = "p"\n'
 BLIND = f"{CONFIG}images = false\n"
-IMAGE: Message = {"type": "image", "mimeType": "image/png", "data": "AAAA"}
+IMAGE: Message = {"type": "image", "mimeType": "image/png", "data": "iVBORw0KGgo="}
 LONG = "word " * 4000
 
 
@@ -190,6 +190,29 @@ async def test_a_session_can_be_ended_while_it_is_loaded(tmp_path: Path, method:
         here.load(5)
         (again,) = await here.answers(5)
         assert ("result" in again) == (method == "session/close")
+
+
+@pytest.mark.parametrize("method", ["session/close", "session/delete"])
+@pytest.mark.parametrize("busy", ["a load", "a prompt", "nothing"])
+async def test_a_session_that_is_still_ending_can_be_deleted(
+    tmp_path: Path, method: str, busy: str
+) -> None:
+    stored(tmp_path, 1000 if busy == "a load" else 1)
+    async with pipe(tmp_path) as here:
+        here.load(1)
+        if busy != "a load":
+            await here.answers(1)
+        if busy == "a prompt":
+            here.prompt(1)
+        here.ask(2, method, sessionId="s1")
+        here.ask(3, "session/delete", sessionId="s1")
+        here.ask(4, "session/delete", sessionId="s1")
+        here.ask(5, "session/close", sessionId="s1")
+        answers = {one["id"]: one for one in await here.answers(2, 3, 4, 5)}
+        assert [answers[number].get("result") for number in (2, 3, 4)] == [{}, {}, {}]
+        assert answers[5]["error"]["code"] == -32002
+        assert here.agent.closing == here.agent.sessions == {}
+        assert list((tmp_path / "state").iterdir()) == []
 
 
 @pytest.mark.parametrize("method", ["session/load", "session/resume"])

@@ -110,3 +110,17 @@ def test_without_a_folder_there_is_no_log_and_no_noise(
     log.start(None)
     assert log_file() == "There is no log: the state directory cannot be written to."
     assert capsys.readouterr() == ("", "")
+
+
+def test_a_file_that_cannot_be_opened_costs_the_log_and_nothing_else(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "responses-acp.log"
+    file.mkdir()
+    log.start(tmp_path)
+    log.say("lost")
+    log.fault(RuntimeError(), "lost")
+    file.rmdir()
+    log.say("the file can be opened by now")
+    assert "can be opened by now" in file.read_text(encoding="utf-8")
+    assert capsys.readouterr() == ("", "")

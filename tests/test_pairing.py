@@ -25,7 +25,7 @@ def thought(**more: Any) -> Json:
 
 
 def call(call_id: str = "c", **more: Any) -> Json:
-    return {"type": "function_call", "call_id": call_id, "name": "read", "arguments": "", **more}
+    return {"type": "function_call", "call_id": call_id, "name": "read", "arguments": "{}", **more}
 
 
 def output(call_id: str = "c", **more: Any) -> Json:
@@ -84,7 +84,10 @@ ITEMS: list[tuple[str, list[Json]]] = [
     ("for a call that wants custom_tool_call_output", [user(), CUSTOM, output()]),
     ("is empty or too long", [user(), call("c" * 65), output("c" * 65)]),
     ("is empty or too long", [user(), call(""), output("")]),
-    ("a call without a name", [user(), call(name=""), output()]),
+    ("no name of a tool", [user(), call(name=""), output()]),
+    ("no name of a tool", [user(), call(name="a.b"), output()]),
+    ("arguments that are no object", [user(), call(arguments='{"a'), output()]),
+    ("arguments that are no object", [user(), call(arguments="[1]"), output()]),
     ("arguments of a function_call is no text", [user(), call(arguments={}), output()]),
     ("output of a function_call_output is no text", [user(), call(), output(output=None)]),
     ("texts alone is one text", [user(), call(), output(output=user()["content"])]),

@@ -246,6 +246,21 @@ def test_of_summary_and_raw_thought_the_one_that_comes_first_is_shown() -> None:
     assert thought_in(effects) == "Raw. Go."
 
 
+def test_a_text_that_stands_where_a_list_should_is_shown() -> None:
+    def check(thought: str, words: str, **item: Any) -> None:
+        done = item_done(item, output_index=0)
+        effects = effects_of([done, ended(item)])
+        assert (thought_in(effects), text_of(effects)) == (thought, [words] * bool(words))
+        delta = text_delta(words, output_index=0)
+        if words:
+            assert text_of(effects_of([delta, done, ended(item)])) == [words]
+
+    check("", "Hi", type="message", content="Hi")
+    check("Hm", "", type="reasoning", summary="Hm")
+    check("raw", "", type="reasoning", summary=[], content="raw")
+    check("", "", type="message", content="")
+
+
 def summary(text: str) -> Raw:
     return {"type": "summary_text", "text": text}
 
@@ -546,6 +561,8 @@ def test_how_a_response_ended_decides_what_runs() -> None:
     check(incomplete(call, reason=""), "max_tokens")
     check(incomplete(said("x"), call, reason="content_filter"), "refusal", "content_filter")
     check(incomplete(call, reason="steered"), "stopped", "steered")
+    check(incomplete(call, reason="a\n\x1b[31mb"), "stopped", "a [31mb")
+    check(incomplete(call, reason="x" * 999), "stopped", "x" * 240 + "…")
     check(stream(refused("No.")), "refusal")
     check([item_done(call_item()), ended_as("cancelled")], "stopped", "cancelled")
     check([item_done(call_item()), ended(status="incomplete")], "max_tokens")

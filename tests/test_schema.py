@@ -49,6 +49,12 @@ def check(model: type[schema.Params], params: dict[str, Any], said: str | dict[s
         ),
         (schema.NewSessionParams, {"cwd": "w/x"}, "cwd must be an absolute path: w/x"),
         (schema.NewSessionParams, {"cwd": ""}, "cwd must be an absolute path: "),
+        (schema.NewSessionParams, {"cwd": "w\ud800"}, "cwd must be an absolute path: w?"),
+        (
+            schema.NewSessionParams,
+            {"cwd": "/w", "additionalDirectories": ["\udcff"]},
+            "additionalDirectories.0 must be an absolute path: ?",
+        ),
         (schema.NewSessionParams, {"mcpServers": []}, "cwd: Field required"),
         (
             schema.LoadSessionParams,

@@ -22,6 +22,9 @@ def workspace(tmp_path: Path) -> Workspace:
     return Workspace(tmp_path / "work", LocalFiles(find=lambda _: None))
 
 
+NO_LINES = "No lines match; files of secrets are searched only by name."
+
+
 @pytest.mark.parametrize(
     ("tool", "arguments", "title"),
     [
@@ -56,8 +59,8 @@ def test_the_title_says_what_is_looked_for(
         ("grep", "one", {"glob": "~/src/**"}, "src/b.py\n1: one\n\n(1 match in 1 file)"),
         ("grep", "one", {"path": "a.py", "glob": ""}, "a.py\n1: one\n3: one two\n\n"
                                                      "(2 matches in 1 file)"),
-        ("grep", "three", {}, "No lines match."),
-        ("grep", "secret", {}, "No lines match."),
+        ("grep", "three", {}, NO_LINES),
+        ("grep", "secret", {}, NO_LINES),
         ("grep", "secret", {"path": "key.pem"}, "key.pem\n1: secret\n\n(1 match in 1 file)"),
         ("grep", "secret", {"path": ".ssh"}, ".ssh/config\n1: secret\n\n(1 match in 1 file)"),
     ],

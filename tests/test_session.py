@@ -105,6 +105,13 @@ def test_an_id_that_looks_like_a_repeated_one_is_its_own(tmp_path: Path) -> None
     assert one.card_id("c") == "c"
 
 
+def test_no_two_calls_have_one_card(tmp_path: Path) -> None:
+    made = session(tmp_path)
+    given = ["c", "c", "c#2", "c", "d#2", "d", "d", "d#2", "c#2#2", "c#2"]
+    cards = [made.card_id(call_id) for call_id in given]
+    assert cards == ["c", "c#2", "c#2#2", "c#3", "d#2", "d", "d#3", "d#2#2", "c#2#2#2", "c#2#3"]
+
+
 def test_a_model_that_is_no_longer_configured_gives_way_to_the_default(tmp_path: Path) -> None:
     assert session(tmp_path, model="gone").model_key == "a"
     one = session(tmp_path)

@@ -5,7 +5,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from bridge.setup.jsonc import Odd, found, parse, put, take_out
@@ -160,6 +160,7 @@ def common(one: str, other: str) -> int:
     return sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], pairs))
 
 
+@example('{"servers":{"Ours":{// goes with it\n}, // stays\n}}')
 @given(documents())
 def test_everything_but_the_entry_stays_as_it_was(text: str) -> None:
     try:

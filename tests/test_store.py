@@ -227,6 +227,31 @@ def test_a_torn_line_is_put_aside_however_long_it_is(tmp_path: Path) -> None:
     assert (tmp_path / "s1.torn").read_bytes() == torn
 
 
+def test_a_session_that_could_not_be_mended_or_deleted_is_free_for_another_try(
+    tmp_path: Path,
+) -> None:
+    store, file = Store(tmp_path), tmp_path / "s1.jsonl"
+    stored(store, "s1")
+    file.write_bytes(file.read_bytes()[:-1])
+    (tmp_path / "s1.files").write_text("not a folder", encoding="utf-8")
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (file.stat().st_size, before[1]))
+    try:
+        for attempt in (store.load, store.load, store.delete):
+            with pytest.raises(BridgeError, match=r"cannot be mended \(File too large"):
+                attempt("s1")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    for _ in range(2):
+        with pytest.raises(BridgeError, match="Not a directory"):
+            store.delete("s1")
+    assert _descriptors(file) == []
+    store.load("s1").journal.close()
+    (tmp_path / "s1.files").unlink()
+    assert store.delete("s1")
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_disk_that_fails_is_said_in_a_sentence(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

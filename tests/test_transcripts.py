@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.transcript import Player, read, write
+from tests.transcript import Player, read, renewed, write
 
 TRANSCRIPTS = sorted((Path(__file__).parent / "transcripts").glob("*.jsonl"))
 
@@ -18,7 +18,7 @@ async def test_a_conversation_goes_as_written(
     player = Player(read(path), tmp_path, update=update)
     await player.play()
     if update:
-        write(path, player.written)
+        write(path, renewed(player.lines, player.written))
 
 
 def test_there_are_conversations() -> None:

@@ -416,6 +416,8 @@ async def test_what_is_wrong_with_an_address_is_told_apart() -> None:
         assert "(it does not speak TLS as it should)" in fault.message
     fault = await fault_of(None, Place(base_url="http://no-such-host.invalid/v1"))
     assert "No connection to no-such-host.invalid (its name is not known)" in fault.message
+    fault = await fault_of(None, Place(base_url="http://xn--/v1"))
+    assert "No connection to xn-- (its name is none that can be known)" in fault.message
 
 
 async def test_an_address_that_is_none_is_no_crash() -> None:
@@ -739,6 +741,10 @@ async def test_a_certificate_may_be_trusted_by_name(
         ({"https_proxy": "socks5h://127.0.0.1:9"}, "HTTPS_PROXY names a SOCKS proxy"),
         ({"HTTPS_PROXY": "gopher://127.0.0.1"}, "HTTPS_PROXY cannot be used: it must hold a URL"),
         ({"ALL_PROXY": "http://[::1"}, "ALL_PROXY cannot be used"),
+        ({"ALL_PROXY": "http://127.0.0.1:99999"}, "ALL_PROXY cannot be used"),
+        ({"ALL_PROXY": "http://127.0.0.1:0"}, "ALL_PROXY cannot be used"),
+        ({"ALL_PROXY": "http:// "}, "ALL_PROXY cannot be used"),
+        ({"ALL_PROXY": "http://:8080"}, "ALL_PROXY cannot be used"),
     ],
 )
 async def test_an_unusable_setting_is_named(

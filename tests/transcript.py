@@ -21,9 +21,11 @@ are kept, <session> the session, <now> any time.
 import json
 import re
 from base64 import b64decode
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
+from difflib import SequenceMatcher
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any, Literal, cast
 
@@ -358,12 +360,19 @@ class Player:
             said += [self._written(line) for line in self.heard]
             self.heard.clear()
 
+    @property
+    def _asked(self) -> list[str]:
+        """What the transcript says of requests beside their input."""
+        bodies = (line["body"] for line in self.lines if line["who"] == "ask")
+        every = dict.fromkeys(key for body in bodies for key in body)
+        return [key for key in (*self.lines[0].get("asks", ()), *every) if key != "input"]
+
     def _written(self, line: Line) -> Line:
         """What was said, in the form of a transcript."""
         if line["who"] == "ask":
             body = self._unfilled(line["body"])
             if self.update:
-                body = {key: body.get(key) for key in ("input", *self.lines[0].get("asks", ()))}
+                body = {key: body.get(key) for key in ("input", *self._asked)}
             return {"who": "ask", "body": body}
         message = self.laws.take(line["line"])
         self.said.append(dict(message))
@@ -427,6 +436,38 @@ def _like(wanted: Any, got: Any) -> bool:
             _like(one, other) for one, other in pairs
         )
     return wanted == got
+
+
+def renewed(old: Sequence[Line], new: Sequence[Line]) -> list[Line]:
+    """The new lines, as vague as the old ones are where they say the same kind of thing."""
+    lines = list(new)
+    kinds = [_kind_of(line) for line in old], [_kind_of(line) for line in new]
+    alike = SequenceMatcher(None, *kinds, autojunk=False).get_matching_blocks()
+    for start, other, length in alike:
+        for step in range(length):
+            line: Line = _vague(old[start + step], new[other + step])
+            if line["who"] == "ask":
+                line["body"] = {key: line["body"][key] for key in old[start + step]["body"]}
+            lines[other + step] = line
+    return lines
+
+
+def _kind_of(line: Line) -> tuple[str, ...]:
+    message: Line = line.get("message", {})
+    update: Line = message.get("params", {}).get("update", {})
+    return line["who"], str(message.get("method", "")), str(update.get("sessionUpdate", ""))
+
+
+def _vague(old: Any, new: Any) -> Any:
+    if old == "<any>":
+        return old
+    if isinstance(old, dict) and isinstance(new, dict):
+        one, other = cast("Line", old), cast("Line", new)
+        return {key: _vague(one.get(key), value) for key, value in other.items()}
+    if isinstance(old, list) and isinstance(new, list):
+        pair = cast("list[Any]", old), cast("list[Any]", new)
+        return [_vague(*each) for each in zip_longest(*pair)][: len(pair[1])]
+    return new
 
 
 def _events(line: Line, index: int) -> tuple[list[Line], Line]:

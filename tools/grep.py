@@ -80,7 +80,7 @@ def _fault_of_glob(glob: str) -> str:
 
 def _told(arguments: GrepArguments, found: Summary, cwd: str) -> Result:
     if not found.files:
-        return Result(f"No lines match.{found.rest}")
+        return Result(f"No lines match; files of secrets are searched only by name.{found.rest}")
     if arguments.files_only:
         rows = fitting(f"{paths.shown(one.path, cwd)}: {one.hits}" for one in found.first)
         shown, whole = len(rows), found.files

@@ -69,6 +69,8 @@ class Agent:
     """Where the user's own instructions, skills and commands are; None: nowhere."""
     can: Capabilities = field(default_factory=Capabilities)
     sessions: dict[str, Session] = field(default_factory=dict[str, Session])
+    closing: dict[str, Session] = field(default_factory=dict[str, Session])
+    """Those that the editor has closed, and whose last work is still ending."""
     scopes: dict[RequestId, CancelScope] = field(default_factory=dict[RequestId, CancelScope])
     """What ends each request that the editor may give up."""
     printed_keys: set[str] = field(default_factory=set[str])
@@ -89,6 +91,20 @@ class Agent:
         if found is None:
             raise not_open(session)
         return found
+
+    def leave(self, session: str) -> Session | None:
+        """Let the editor use a session no more; None if it is not open. To be ended next."""
+        left = self.sessions.pop(session, None)
+        if left is not None:
+            self.closing[session] = left
+        return left
+
+    async def end(self, session: Session) -> None:
+        """End a session that was left."""
+        try:
+            await session.end()
+        finally:
+            self.closing.pop(session.id, None)
 
     async def loaded(self, session: Session) -> None:
         """Wait until all of a session is read; EditorError where that came to nothing."""

@@ -268,8 +268,9 @@ McpServer: TypeAlias = Annotated[
 
 def _absolute(path: str) -> str:
     if not path.startswith("/"):
+        shown = path[:200].encode("utf-8", "replace").decode()  # pydantic takes no half characters
         raise PydanticCustomError(
-            _NOT_ABSOLUTE, "must be an absolute path: {path}", {"path": path[:200]}
+            _NOT_ABSOLUTE, "must be an absolute path: {path}", {"path": shown}
         )
     return path
 

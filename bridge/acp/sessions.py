@@ -89,12 +89,12 @@ def listed(agent: Agent, params: schema.ListSessionsParams) -> Answered:
 
 def close(agent: Agent, params: schema.SessionParams) -> Pending:
     """Cancel what runs in a session, and give everything free that it holds."""
-    session = agent.sessions.pop(params.session_id, None)
+    session = agent.leave(params.session_id)
     if session is None:
         raise not_open(params.session_id)
 
     async def run() -> Answered:
-        await session.end()
+        await agent.end(session)
         return Answered({})
 
     return Pending(run)
@@ -102,11 +102,14 @@ def close(agent: Agent, params: schema.SessionParams) -> Pending:
 
 def delete(agent: Agent, params: schema.SessionParams) -> Pending:
     """Close a session if it is open, and remove it; one that is unknown is as good as removed."""
-    session = agent.sessions.pop(params.session_id, None)
+    closing = agent.closing.get(params.session_id)
+    session = agent.leave(params.session_id)
 
     async def run() -> Answered:
         if session is not None:
-            await session.end()
+            await agent.end(session)
+        elif closing is not None:
+            await closing.closed.wait()
         agent.store.delete(params.session_id)
         return Answered({})
 

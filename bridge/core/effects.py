@@ -10,6 +10,8 @@ from bridge.core.wire import JsonObject, dump
 from bridge.errors import Fault
 from tools.frozen import frozen
 
+_ANSWERS = frozenset({"message", "function_call", "custom_tool_call"})
+
 
 @frozen
 class FunctionCall:
@@ -93,6 +95,11 @@ class Finished:
     reason: str = ""
     upstream: str = ""
     """Who served it, where the server says so."""
+
+    @property
+    def is_answer(self) -> bool:
+        """It holds words or calls, and not thoughts alone."""
+        return any(item.get("type") in _ANSWERS for item in self.items)
 
 
 @frozen

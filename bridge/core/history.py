@@ -5,7 +5,8 @@ earlier input is a prefix of a later one, so that the provider's prompt cache ho
 Rule 2: every call in an input has exactly one output after it, every output its call, and no
 reasoning stands without what it led to: servers refuse the whole request otherwise.
 Rule 3: what enters is never changed in place.
-Rule 4: the conversation gets shorter, or loses what a server cannot take, by a record only.
+Rule 4: what a server would refuse of a model's items enters mended, as sound.py says.
+Rule 5: the conversation gets shorter, or loses what a server cannot take, by a record only.
 """
 
 import hashlib
@@ -29,6 +30,8 @@ from bridge.core.records import (
     Returned,
     Unreadable,
 )
+from bridge.core.sound import sound
+from bridge.core.wire import JsonObject
 from tools.frozen import frozen
 
 INTERRUPTED = "Error: the call was interrupted before it ended; it may have had effects."
@@ -154,7 +157,7 @@ class History:
     def _respond(self, record: Responded) -> None:
         self._answered, self.maker = len(self._entries), record.maker
         for item in record.items:
-            self._append(item, "model", record.maker)
+            self._append(sound(cast("JsonObject", item)), "model", record.maker)
         if record.used is not None:
             if self._overhead is None:
                 self._overhead = max(0, record.used - _estimate(self._entries))
@@ -254,14 +257,12 @@ def _picked(item: Item, kind: str) -> Item:
     picked = {key: item[key] for key in _PORTABLE[kind] if key in item}
     content = picked.get("content")
     if kind == "message" and isinstance(content, list):
-        picked["content"] = [_without_logprobs(part) for part in cast("list[object]", content)]
+        picked["content"] = [_without_logprobs(part) for part in cast("list[Item]", content)]
     return picked
 
 
-def _without_logprobs(part: object) -> object:
-    if not isinstance(part, dict):
-        return part
-    return {key: value for key, value in cast("Item", part).items() if key != "logprobs"}
+def _without_logprobs(part: Item) -> Item:
+    return {key: value for key, value in part.items() if key != "logprobs"}
 
 
 def _with_short_id(item: Item) -> Item:

@@ -163,6 +163,8 @@ def texts_of(given: JsonObject) -> Iterator[tuple[Slot, str]]:
 def _parts(
     given: JsonObject, name: str, slot_family: Callable[[Family], Family]
 ) -> Iterator[tuple[Slot, str]]:
+    if whole := text_of(given, name):  # some gateways leave the list out
+        yield (slot_family("text"), 0), whole
     for part, content in enumerate(list_of(given, name)):
         found = part_text(content)
         if found is not None:

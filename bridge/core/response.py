@@ -54,7 +54,7 @@ from bridge.responses.events import (
     PartDone,
     Served,
 )
-from bridge.responses.faults import of_event, truncated
+from bridge.responses.faults import clean, of_event, truncated
 from bridge.responses.upstream import upstream_in
 
 _MOST_TOKENS = 10**12
@@ -351,7 +351,7 @@ class Response:
 
     def _outcome(self, ended: Ended) -> tuple[Outcome, str]:
         details = ended.response.get("incomplete_details")
-        reason = text_of(details, "reason") if isinstance(details, dict) else ""
+        reason = clean(text_of(details, "reason")) if isinstance(details, dict) else ""
         refused = any(slot[0] == "refusal" for item in self._items for slot in item.texts)
         if refused or (ended.status == "incomplete" and reason == "content_filter"):
             return "refusal", reason

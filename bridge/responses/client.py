@@ -57,10 +57,7 @@ class _Wire(httpx.AsyncHTTPTransport):
     def __init__(self, way: Way, lines: httpcore.AsyncNetworkBackend) -> None:
         try:
             tls = _tls(way.ca_file) if way.is_secure else None
-            proxy = way.proxy and httpx.Proxy(
-                way.proxy,
-                ssl_context=_tls(way.ca_file) if urlsplit(way.proxy).scheme == "https" else None,
-            )
+            proxy = _proxy(way.proxy, way.ca_file) if way.proxy else None
             super().__init__(verify=tls or False, proxy=proxy, limits=_LIMITS)
         except ImportError:
             text = (
@@ -76,6 +73,14 @@ class _Wire(httpx.AsyncHTTPTransport):
             raise ConfigError(text) from None
         # The library hands this to its pool of connections nowhere; tests hold that it arrives.
         self._pool._network_backend = lines  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
+
+
+def _proxy(url: str, ca_file: str | None) -> httpx.Proxy:
+    """The proxy at this URL; ValueError where it is none."""
+    parts = urlsplit(url)
+    if not parts.hostname or parts.hostname.isspace() or parts.port == 0:
+        raise ValueError("no host and port")
+    return httpx.Proxy(url, ssl_context=_tls(ca_file) if parts.scheme == "https" else None)
 
 
 def _tls(ca_file: str | None) -> ssl.SSLContext:

@@ -168,7 +168,7 @@ def of_response(
         _sentence(what, said, remedy),
         status,
         _code(said),
-        _request_id(headers),
+        _request_id(headers, secrets),
         wait,
         obeyed,
         parameter,
@@ -201,7 +201,7 @@ def of_event(
         kind,
         _sentence(_WHAT[kind], said, _remedy(kind, wait)),
         code=_code(said),
-        request_id=_request_id(given),
+        request_id=_request_id(given, secrets),
         retry_after=wait,
         retryable=kind in _RETRYABLE,
         cause=_cause(_WHAT[kind], said),
@@ -228,7 +228,7 @@ def truncated() -> Fault:
 def not_a_stream(found: str) -> Fault:
     """The fault of an answer that is something else altogether."""
     what, remedy = _WHAT["bad_stream"], _REMEDIES["bad_stream"]
-    return Fault("bad_stream", f"{what} but {_clean(found, _MOST_CODE)}: {remedy}")
+    return Fault("bad_stream", f"{what} but {clean(found, _MOST_CODE)}: {remedy}")
 
 
 def redirected(status: int) -> Fault:
@@ -360,9 +360,9 @@ def _remedy(kind: ErrorKind, wait: float | None) -> str:
     return remedy if wait is None else remedy.replace("a moment", f"{math.ceil(wait)} s")
 
 
-def _request_id(headers: Mapping[str, str]) -> str | None:
+def _request_id(headers: Mapping[str, str], secrets: Iterable[str]) -> str | None:
     found = next((headers[name] for name in _REQUEST_IDS if headers.get(name)), None)
-    return None if found is None else _clean(found, _MOST_CODE)
+    return None if found is None else clean(_scrubbed(found, secrets), _MOST_CODE)
 
 
 def _sentence(what: str, said: _Said, remedy: str) -> str:
@@ -371,7 +371,7 @@ def _sentence(what: str, said: _Said, remedy: str) -> str:
 
 
 def _cause(what: str, said: _Said) -> str:
-    words = _clean(said.message, _MOST_WORDS).rstrip(". ")
+    words = clean(said.message, _MOST_WORDS).rstrip(". ")
     return f"{what}: {words}" if words else what
 
 
@@ -384,14 +384,15 @@ def _scrubbed(text: str, secrets: Iterable[str]) -> str:
     return text
 
 
-def _clean(text: str, most: int) -> str:
+def clean(text: str, most: int = _MOST_WORDS) -> str:
+    """A server's words on one line: no characters that cannot be seen, and not too many."""
     printable = " ".join("".join(c if c.isprintable() else " " for c in text).split())
     return printable if len(printable) <= most else f"{printable[:most]}…"
 
 
 def _code(said: _Said) -> str | None:
     name = said.code or said.type
-    return None if name is None else _clean(name, _MOST_CODE)
+    return None if name is None else clean(name, _MOST_CODE)
 
 
 def _header_wait(headers: Mapping[str, str], now: float) -> float | None:

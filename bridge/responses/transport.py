@@ -51,6 +51,7 @@ _FETCH_SECONDS = 10.0
 _OK, _PROXY_WANTS_PASSWORD = 200, 407
 _REASONS: tuple[tuple[type[Exception], str, str], ...] = (
     (socket.gaierror, "", "its name is not known"),
+    (UnicodeError, "", "its name is none that can be known"),
     (httpx.ConnectError, "[SSL", "it does not speak TLS as it should"),
     (httpx.ConnectError, "", "nobody answers there"),
     (httpx.ProxyError, "", "the proxy refused"),
@@ -225,7 +226,7 @@ class Transport:
             # The others were kept for as long, on the same network: they are dead as well.
             self._pools.pop(way_to(endpoint), None)
             return await send(await leases.enter_async_context(self._client(endpoint)))
-        except (httpx.HTTPError, httpx.InvalidURL) as error:
+        except (httpx.HTTPError, httpx.InvalidURL, UnicodeError) as error:
             raise _failed(endpoint, error) from None
 
     @asynccontextmanager
@@ -368,13 +369,13 @@ def _host(endpoint: Endpoint) -> str:
     return urlsplit(endpoint.base_url).hostname or endpoint.base_url
 
 
-def _failed(endpoint: Endpoint, error: httpx.HTTPError | httpx.InvalidURL) -> BridgeError:
+def _failed(endpoint: Endpoint, error: Exception) -> BridgeError:
     if isinstance(error, httpx.ProxyError) and str(_PROXY_WANTS_PASSWORD) in str(error):
         return _locked_proxy(endpoint)
     return Unreachable(_lost(endpoint, error))
 
 
-def _lost(endpoint: Endpoint, error: httpx.HTTPError | httpx.InvalidURL) -> Fault:
+def _lost(endpoint: Endpoint, error: Exception) -> Fault:
     """The fault of a request that got no answer. What httpx says may hold headers: not shown."""
     host = _host(endpoint)
     if isinstance(error, httpx.ConnectTimeout):

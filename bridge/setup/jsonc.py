@@ -84,7 +84,9 @@ def put(text: str, path: Path, value: Value) -> str:
         return f"{text}{gap}{_written(_nested(path, value), '', _UNIT, _newline(text))}\n"
     style = _Style(_unit(text, document.root), _newline(text))
     changed = _put(text, document.root, path, value, style)
-    kept = tuple(comment for _, comment in document.comments)
+    old = _at(document.root, path)
+    lost = range(0) if old is None else range(old.start, old.end)
+    kept = tuple(comment for at, comment in document.comments if at not in lost)
     return _sure(changed, _with(document.root.value, path, value), kept)
 
 
