@@ -28,7 +28,7 @@ from bridge.core.goal import NO_GOAL
 from bridge.core.history import Dialect, History
 from bridge.core.meter import Meter
 from bridge.core.own_command import OwnCommand
-from bridge.core.policy import Mode, Preset
+from bridge.core.policy import Mode, Preset, reach
 from bridge.core.prefix import Prefix
 from bridge.core.records import (
     Announced,
@@ -58,7 +58,7 @@ from bridge.journal import Journal
 from bridge.responses.quirks import InForce, in_force
 from bridge.store import timestamp
 from tools import filetype
-from tools.base import Access, AnyTool, Rewrite
+from tools.base import REACHES, Access, AnyTool, Rewrite
 from tools.jobs import LocalJobs
 from tools.login import Login
 from tools.looks import Looks
@@ -467,6 +467,13 @@ class Session:
                 pass
 
     def _set(self, switched: Switched) -> None:
+        before = reach(self.mode, self.permission)
+        self._put(switched)
+        after = reach(self.mode, self.permission)
+        if REACHES.index(after) < REACHES.index(before):
+            self.jobs.narrow(after)
+
+    def _put(self, switched: Switched) -> None:
         match switched.option:
             case "mode":
                 self.mode = "plan" if switched.value == "plan" else "default"

@@ -3,6 +3,7 @@
 import json
 import math
 import os
+import re
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -18,7 +19,7 @@ from tests.test_process import LONG, sleepers
 from tests.workspace import Nobody
 from tools.base import Console, Context, Ended, Hold, Prepared, Result, Shell
 from tools.environment import child_environment
-from tools.jobs import MOST_RUNNING, LocalJobs
+from tools.jobs import MOST_RUNNING, NARROWED, LocalJobs
 from tools.local import LocalFiles
 from tools.process import LocalShell
 from tools.seen import Seen
@@ -199,6 +200,38 @@ async def test_a_cancelled_keeper_leaves_nothing_either(tmp_path: Path) -> None:
     assert sleepers() == []
 
 
+async def test_a_job_that_may_change_more_than_is_allowed_by_now_is_ended(tmp_path: Path) -> None:
+    async def forever(output: Callable[[str], None]) -> Ended:
+        output("word\n")
+        await anyio.sleep_forever()
+        raise AssertionError
+
+    async with desk(tmp_path) as here:
+        assert here.jobs is not None
+        kept = await here.jobs.start(forever, "workspace-write")
+        wider = await here.jobs.start(forever, "danger-full-access")
+        here.jobs.narrow("workspace-write")
+        with anyio.fail_after(5):
+            await wider.over.wait()
+        assert here.jobs.running == [kept.id]
+        told = await here.poll(wider.id)
+        assert told == f"word\n[{wider.id}: {NARROWED}]\n[killed by signal: SIGKILL]"
+        here.jobs.narrow("read-only")
+        with anyio.fail_after(5):
+            await kept.over.wait()
+        assert here.jobs.running == []
+
+
+async def test_a_job_that_is_ended_names_the_file_with_its_whole_output(tmp_path: Path) -> None:
+    async with desk(tmp_path) as here:
+        told = await here.start("head -c 300000 /dev/zero | tr '\\0' x; echo; echo end; sleep LONG")
+        while "\nend\n" not in told:
+            told = await here.poll()
+        told = await here.poll(action="kill")
+        (path,) = re.findall(r"^\[whole output: (.*)\]$", told, re.MULTILINE)
+        assert await anyio.Path(path).read_text("utf-8") == "x" * 300_000 + "\nend\n"
+
+
 async def test_there_is_an_end_to_the_number_of_jobs(tmp_path: Path) -> None:
     async def forever(_: Callable[[str], None]) -> Ended:
         await anyio.sleep_forever()
@@ -207,7 +240,7 @@ async def test_there_is_an_end_to_the_number_of_jobs(tmp_path: Path) -> None:
     async with desk(tmp_path) as here:
         assert here.jobs is not None
         for _ in range(MOST_RUNNING):
-            await here.jobs.start(forever)
+            await here.jobs.start(forever, "read-only")
         assert await here.start("true") == (
             f"Error: {MOST_RUNNING} jobs are running; kill one first"
         )
@@ -221,7 +254,7 @@ async def test_a_job_that_cannot_be_started_says_why(tmp_path: Path) -> None:
 
     async with desk(tmp_path) as here:
         assert here.jobs is not None
-        await here.jobs.start(fail)
+        await here.jobs.start(fail, "read-only")
         told = await here.call("shell_job", id="job1", action="poll")
         text = "(no new output)\nError: the command could not be started: bash is not installed"
         assert (told.ok, told.text, told.shown) == (False, text, (Console(text),))

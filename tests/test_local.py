@@ -1,4 +1,5 @@
 import errno
+import fcntl
 import os
 import resource
 import socket
@@ -11,8 +12,9 @@ from pathlib import Path
 
 import anyio
 import pytest
+from anyio import to_thread
 
-from tools import commit
+from tools import commit, regular
 from tools.base import Bytes, FileTooLarge, NotRegular, StaleFile
 from tools.exchange import exchange as real_swap
 from tools.exchange import system_call
@@ -171,6 +173,87 @@ async def test_only_regular_files_are_opened(
             await LocalFiles().read(str(tmp_path / name), 10)
 
 
+@pytest.fixture
+def led_away(tmp_path: Path) -> Path:
+    """A path that was judged, and a folder on the way that is a link to another place by now."""
+    there = tmp_path / "there" / "in"
+    there.mkdir(parents=True)
+    (there / "f").write_bytes(OLD)
+    (tmp_path / "here").symlink_to("there")
+    return tmp_path / "here" / "in"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs names below open folders")
+@pytest.mark.parametrize("deed", ["read", "scan", "replace", "remove", "create", "create below"])
+async def test_no_link_that_appears_on_the_way_is_followed(led_away: Path, deed: str) -> None:
+    files, there = LocalFiles(), led_away.parent.parent / "there" / "in"
+    stamp = (await present(there / "f")).stamp
+    path = str(led_away / "f")
+    deeds = {
+        "read": lambda: files.read(path, 100),
+        "scan": lambda: files.scan(path, print),
+        "replace": lambda: files.replace(path, NEW, stamp),
+        "remove": lambda: files.remove(path, stamp),
+        "create": lambda: files.create(str(led_away / "new"), NEW),
+        "create below": lambda: files.create(str(led_away / "a" / "b" / "new"), NEW),
+    }
+    with anyio.fail_after(5), pytest.raises(OSError, match="leads elsewhere by now"):
+        await deeds[deed]()
+    assert names(there) == ["f"]
+    assert (there / "f").read_bytes() == OLD
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs names below open folders")
+async def test_a_change_stays_in_its_folder_whatever_takes_the_folders_place(
+    tmp_path: Path,
+) -> None:
+    here, there, moved = tmp_path / "here", tmp_path / "there", tmp_path / "moved"
+
+    def trade() -> None:
+        here.rename(moved)
+        here.symlink_to(there)
+
+    def swap(one: str, other: str) -> None:
+        trade()
+        real_swap(one, other)
+
+    def link(one: str, other: str) -> None:
+        trade()
+        os.link(one, other)
+
+    files = LocalFiles(swap, link)
+    for change in ("replace", "create"):
+        for folder in (here, there):
+            folder.mkdir()
+        (here / "f").write_bytes(OLD)
+        (there / "f").write_bytes(OLD)
+        with anyio.fail_after(5):
+            if change == "replace":
+                await files.replace(str(here / "f"), NEW, (await present(here / "f")).stamp)
+            else:
+                await files.create(str(here / "g"), NEW)
+        assert (moved / ("f" if change == "replace" else "g")).read_bytes() == NEW
+        assert names(there) == ["f"]
+        assert (there / "f").read_bytes() == OLD
+        here.unlink()
+        for folder in (moved, there):
+            for path in folder.iterdir():
+                path.unlink()
+            folder.rmdir()
+
+
+async def test_where_no_folder_can_be_held_paths_are_used_as_they_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(regular, "_STEP", 0)
+    path = tmp_path / "a" / "b" / "f"
+    with anyio.fail_after(5):
+        await LocalFiles().create(str(path), OLD)
+    await replaced(path)
+    with anyio.fail_after(5), pytest.raises(NotADirectoryError):
+        await LocalFiles().create(str(path / "g" / "h"), OLD)
+
+
 async def test_links_are_resolved_and_what_is_not_there_is_kept(tmp_path: Path) -> None:
     files = LocalFiles()
     (tmp_path / "folder").mkdir()
@@ -180,6 +263,23 @@ async def test_links_are_resolved_and_what_is_not_there_is_kept(tmp_path: Path) 
 
 
 # Replacing
+
+
+@pytest.mark.parametrize(("failures", "leads_to"), [(1, "b"), (1000, "a")])
+async def test_links_that_come_and_go_are_no_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failures: int, leads_to: str
+) -> None:
+    (tmp_path / "a").symlink_to("b")
+    real, left = os.readlink, iter(range(failures))
+
+    def gone(path: str) -> str:
+        if next(left, None) is not None:
+            raise FileNotFoundError(errno.ENOENT, "gone", path)
+        return real(path)
+
+    monkeypatch.setattr(os, "readlink", gone)
+    with anyio.fail_after(5):
+        assert await LocalFiles().resolve(f"{tmp_path}/a") == f"{tmp_path}/{leads_to}"
 
 
 async def test_a_file_is_replaced_and_keeps_its_mode(tmp_path: Path) -> None:
@@ -478,6 +578,49 @@ async def test_no_update_is_lost_between_two_processes(tmp_path: Path) -> None:
 
 
 # Creating
+
+
+@contextmanager
+def busy(folder: Path) -> Generator[None, None, None]:
+    """Another process of ours is changing something in the folder."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    fcntl.flock(descriptor, fcntl.LOCK_EX)
+    try:
+        yield
+    finally:
+        os.close(descriptor)
+
+
+async def test_a_change_waits_for_that_of_another_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(commit, "_PATIENCE", 60.0)
+    path = tmp_path / "f"
+    path.write_bytes(OLD)
+    old, outcome = await present(path), list[str]()
+
+    async def stale() -> None:
+        try:
+            await LocalFiles().replace(str(path), OTHER, old.stamp)
+        except StaleFile:
+            outcome.append("stale")
+
+    with anyio.fail_after(10):
+        async with anyio.create_task_group() as tasks:
+            with busy(tmp_path):
+                tasks.start_soon(stale)
+                await to_thread.run_sync(path.write_bytes, NEW)
+    assert (path.read_bytes(), outcome) == (NEW, ["stale"])
+
+
+async def test_nobody_is_waited_for_without_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(commit, "_PATIENCE", 0.0)
+    path = tmp_path / "f"
+    path.write_bytes(OLD)
+    with busy(tmp_path):
+        await replaced(path)
 
 
 async def test_a_new_file_comes_with_its_folders_and_the_usual_mode(tmp_path: Path) -> None:

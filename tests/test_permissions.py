@@ -318,6 +318,27 @@ async def test_a_request_shows_all_that_is_to_be_allowed(tmp_path: Path) -> None
         }
 
 
+async def test_a_command_is_shown_whole_where_its_title_does_not_show_it(tmp_path: Path) -> None:
+    hidden = {
+        f"ls{' ' * 3000}; rm x": "ls [3000 blanks] ; rm x",
+        "ls\n" * 60 + "rm x": "ls\n" * 60 + "rm x",
+        "ls" + "\n" * 50 + "rm x": "ls\n[50 empty lines]\nrm x",
+        f"echo {'x' * 300}; rm x": f"echo {'x' * 300}; rm x",
+        f"echo {'x' * 100_000}; rm x": "xx; rm x",
+        "echo a\u200b\u3164b": r"echo a\u200b\u3164b",
+    }
+    model = working(*(shell(command) for command in hidden), shell("ls\nrm x"))
+    async with stage(tmp_path, model, top={"permission": "ask"}) as at:
+        at.editor.answers["session/request_permission"] = choose("reject_once")
+        await at.prompt()
+        *whole, short = asked(at)
+        for request, shown in zip(whole, hidden.values(), strict=True):
+            texts = [one["content"]["text"] for one in request["toolCall"]["content"]]
+            assert any(text.endswith(f"{shown}\n```") for text in texts), texts
+            assert max(map(len, texts)) < 20_000
+        assert "```" not in str(short["toolCall"]["content"])
+
+
 @pytest.mark.parametrize("mark", ["\r", "\u00a0", "\u202e", "\u2066", "\x1b", "\u2028"])
 async def test_a_command_with_unseen_characters_asks_and_shows_them(
     tmp_path: Path, mark: str
@@ -328,8 +349,9 @@ async def test_a_command_with_unseen_characters_asks_and_shows_them(
         at.editor.answers["session/request_permission"] = choose("reject_once")
         await at.prompt()
         (request,) = asked(at)
-        visible = f"characters that cannot be seen: echo a{ascii(mark)[1:-1]}b"
-        assert visible in str(request["toolCall"]["content"]).replace("\\\\", "\\")
+        texts = [one["content"]["text"] for one in request["toolCall"]["content"]]
+        assert "It holds characters that cannot be seen:" in texts
+        assert f"```console\necho a{ascii(mark)[1:-1]}b\n```" in texts
         assert mark not in request["toolCall"]["title"]
 
 

@@ -143,3 +143,47 @@ async def test_roots_of_the_users_own_can_be_written_and_the_network_switched_on
             port = here.model.base_url.rpartition(":")[2].removesuffix("/v1")
             reach = f"exec 3<> /dev/tcp/127.0.0.1/{port} && echo in"
             assert await shell(here, agent.editor, session, reach) == "in\n"
+
+
+def is_output(item: dict[str, Any], call: str) -> bool:
+    return (item.get("type"), item.get("call_id")) == ("function_call_output", call)
+
+
+async def test_a_job_that_may_write_ends_when_plan_mode_begins(tmp_path: Path) -> None:
+    await needs_sandbox()
+    async with (
+        machine(tmp_path, settings=ORDINARY, sandbox={}) as here,
+        here.agent() as agent,
+    ):
+        editor = agent.editor
+        session = await editor.new_session(here.workspace)
+        wait = "echo on; while sleep 0.01; do echo x > a; done"
+        text = await shell(here, editor, session, wait, run_in_background=True)
+        assert "[job1 is running]" in text
+        await editor.request("session/set_mode", {"sessionId": session, "modeId": "plan"})
+        call = await begin_prompt(editor, session)
+        request = await here.model.request()
+        await request.ask_for("look", "shell_job", id="job1", action="poll")
+        request = await here.model.request()
+        await request.answer()
+        await editor.result(call)
+        (told,) = (str(item["output"]) for item in request.input if is_output(item, "look"))
+        assert "than the mode and permission in force allow" in told
+        assert "[killed by signal: SIGKILL]" in told
+
+
+async def test_a_command_runs_in_the_tmp_that_commands_see(tmp_path: Path) -> None:
+    await needs_sandbox()
+    async with (
+        machine(tmp_path, settings=ORDINARY, sandbox={}) as here,
+        here.agent() as agent,
+    ):
+        editor = agent.editor
+        session = await editor.new_session(here.workspace)
+        name = f"/tmp/made-{tmp_path.name}"
+        await shell(here, editor, session, f"mkdir {name}; echo hi > {name}/a")
+        assert await shell(here, editor, session, "cat a; echo x > b", workdir=name) == "hi\n"
+        assert await shell(here, editor, session, f"cat {name}/b") == "x\n"
+        await shell(here, editor, session, "mkdir sub; echo yes > sub/a")
+        assert await shell(here, editor, session, "cat a; echo x > b", workdir="sub") == "yes\n"
+        assert asked(editor) == []

@@ -53,6 +53,14 @@ def test_the_repository_of_a_worktree_may_be_written(root: Path) -> None:
     assert places[f"{root}/.git/hooks"] == places[f"{tree}/.git"] == "ro"
 
 
+def test_what_a_link_leads_to_stays(root: Path) -> None:
+    other = repository(root.with_name("other"))
+    git(other, "config", "alias.x", "y")
+    (root / "sub").symlink_to(other)
+    assert put_aside([Watched(f"{root}/sub/.git", None), Watched(f"{root}/no/.git", None)]) == []
+    assert (other / ".git" / "HEAD").exists()
+
+
 def test_what_appeared_is_put_aside_and_the_rest_left_alone(tmp_path: Path) -> None:
     watched = [
         Watched(f"{tmp_path}/{name}", before)

@@ -208,6 +208,10 @@ NOT_ALLOWED = [
     ("shell rsync", "rsync -e ./e a b"),
     ("shell ssh", "ssh -oProxyCommand=./e h"),
     ("shell curl", "curl -o f https://h"),
+    ("shell curl", "curl -sD f https://h"),
+    ("shell curl", "curl --trace f https://h"),
+    ("shell go test", "go test -overlay=x ./..."),
+    ("shell go test", "go test -modfile x ./..."),
     ("shell uv run", "uv run --with evil pytest"),
 ]
 
@@ -327,6 +331,13 @@ def test_what_the_line_reads_must_be_open_too() -> None:
         ),
         *("su -c 'git push'", "watch git push", "busybox git push", "sudo bash -c 'git push'"),
         *("git push $X", "git push *", "git push {a,b}", "echo a; echo b\ngit push"),
+        *("script -qc 'git push'", "script /dev/null -c 'git push'", "sg staff -c 'git push'"),
+        *("flock x git push", "flock x -c 'git push'", "setarch -R git push", "npx git push"),
+        *("unshare -r git push", "setsid -w git push", "pkexec git push", "fakeroot git push"),
+        *("uv run git push", "poetry run git push", "npm exec -- git push", "mise x -- git push"),
+        *("conda run -n a git push", "direnv exec . git push", "/usr/lib/git-core/git-push"),
+        *("git submodule foreach git push", "git submodule foreach --recursive 'git push'"),
+        *("git bisect run git push", "git rebase -x 'git push' a", "git rebase -ix 'git push'"),
         "echo " + "x" * 100_000 + "; git push",
     ],
 )
@@ -689,3 +700,15 @@ def test_never_is_about_this_file_or_this_tool() -> None:
     assert denied_for_good("shell", Access("run", "ls"), "me") == Rule(
         "deny", "shell ls", "me", "shell", exact=True
     )
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        *("git submodule update", "git bisect start", "git rebase main", "script", "sg staff"),
+        *("uv sync", "uv run pytest", "npm test", "npm run push", "flock x ls", "git-pull"),
+        *("npx push", "conda list", "script -q"),
+    ],
+)
+def test_a_runner_of_other_commands_is_not_a_denied_one(command: str) -> None:
+    assert fit("shell git push", command) == "no"

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from tests.agent_process import is_alive
 from tools.base import FileTooLarge, Found, NotRegular, Query
-from tools.search import FindRipgrep, Limits, Lines, Names, ripgrep, search
+from tools.search import FindRipgrep, Limits, Lines, Names, confirmed, ripgrep, search
 
 pytestmark = [pytest.mark.anyio, pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX")]
 
@@ -69,12 +69,34 @@ async def found(
         name = posixpath.relpath(one.path, resolved)
         assert name not in result
         assert one.hits == len(one.lines)
+        assert confirmed([one]) == [one]
         result[name] = list(one.lines)
 
     query = Query(resolved, pattern, ignore_case, glob)
     with anyio.fail_after(20):
         assert await search(query, take, find) == ""
     return result
+
+
+def test_what_lies_behind_a_link_or_reads_otherwise_is_not_confirmed(tmp_path: Path) -> None:
+    plant(tmp_path, {"there/f": b"x\n", "here/f": b"x\n"})
+    top = real(tmp_path)
+
+    def check(path: str, *lines: tuple[int, str], right: bool) -> None:
+        one = Found(f"{top}/{path}", len(lines), lines)
+        assert confirmed([one]) == [one] * right
+
+    check("here/f", right=True)
+    check("here/f", (1, "x"), right=True)
+    check("here/f", (1, "y"), right=False)
+    check("here/f", (9, "x"), right=False)
+    check("here/g", (1, "x"), right=False)
+    check("here", right=False)
+    (tmp_path / "behind").symlink_to("there")
+    (tmp_path / "link").symlink_to("there/f")
+    for path in ("behind/f", "link") if sys.platform == "linux" else ("link",):
+        check(path, right=False)
+        check(path, (1, "x"), right=False)
 
 
 async def names(top: Path, glob: str | None = None, find: FindRipgrep = ours) -> list[str]:

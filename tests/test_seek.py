@@ -1,6 +1,6 @@
 """The tools glob and grep: what they ask for, look like and tell. What is found: test_search.py."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -162,6 +162,30 @@ class Planted(LocalFiles):
         for one in self.found:
             take(one)
         return self.more
+
+    async def confirmed(self, found: Sequence[Found]) -> list[Found]:
+        return list(found)
+
+
+class Late(LocalFiles):
+    """Finds what is there no more when it is looked at again."""
+
+    async def search(self, query: Query, take: Callable[[Found], None]) -> str:
+        take(Found(f"{query.top}/gone", 3, ((1, "x"),)))
+        return await super().search(query, take)
+
+
+async def test_what_a_search_was_led_to_is_not_told(tmp_path: Path) -> None:
+    workspace = Workspace(tmp_path, Late())
+    (workspace.root / "a").write_text("x\n")
+    told = (await workspace.call("grep", "x")).text
+    assert told.startswith("a\n1: x\n")
+    assert told.endswith(
+        "(1 match in 1 file)\n(The search is incomplete: files changed meanwhile.)"
+    )
+    (workspace.root / "a").unlink()
+    told = (await workspace.call("grep", "x")).text
+    assert told == "No lines match.\n(The search is incomplete: files changed meanwhile.)"
 
 
 async def test_what_is_too_much_is_counted(tmp_path: Path) -> None:

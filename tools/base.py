@@ -6,7 +6,7 @@ Rule 3: bind() and card() are pure, so that a stored conversation shows what the
 Rule 4: prepare() looks, run() acts. What prepare() shows is what a person is asked to allow.
 """
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import field
 from functools import partial
 from typing import Any, Generic, Literal, Protocol, TypeAlias, TypeVar
@@ -347,6 +347,10 @@ class Files(Protocol):
         """
         ...
 
+    async def confirmed(self, found: Sequence[Found]) -> list[Found]:
+        """Those of the files that are what a search found: a look that follows no link."""
+        ...
+
 
 class Buffers(Protocol):
     """The texts that an editor holds, which may not be on disk yet; paths are as it names them."""
@@ -452,6 +456,11 @@ class Job(Protocol):
         """How it ended, or why it could not be started; None: it runs."""
         ...
 
+    @property
+    def why(self) -> str:
+        """Why it was ended, if not by the model."""
+        ...
+
     def news(self) -> str:
         """What it printed since this was asked last."""
         ...
@@ -472,8 +481,13 @@ class Job(Protocol):
 class Jobs(Protocol):
     """The commands that go on in the background of a session."""
 
-    async def start(self, run: Callable[[Callable[[str], None]], Awaitable[Ended]]) -> Job:
-        """Let a command run on; it is told where its output goes. OSError: there can be no more."""
+    async def start(
+        self, run: Callable[[Callable[[str], None]], Awaitable[Ended]], reach: Reach
+    ) -> Job:
+        """Let a command run on that may change so much; it is told where its output goes.
+
+        OSError: there can be no more.
+        """
         ...
 
     def find(self, job: str) -> Job | None:

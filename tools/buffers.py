@@ -131,6 +131,10 @@ class BufferedFiles:
         """Search the disk."""
         return await self.disk.search(query, take)
 
+    async def confirmed(self, found: Sequence[Found]) -> list[Found]:
+        """Those of the files that are on disk what a search found."""
+        return await self.disk.confirmed(found)
+
     def _named(self, path: str) -> str | None:
         """The path as the editor names it; None where it is not to be asked."""
         if self.looks.silent:

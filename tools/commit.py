@@ -7,20 +7,31 @@ we cannot give, a folder we cannot write to, a mount), the file itself is writte
 written back.
 Rule 3: a file that may not be written is not replaced either.
 Rule 4: a new file never replaces anything.
-Rule 5: whatever fails, no temporary file is left behind; only the end of the process leaves one.
+Rule 5: all of it happens in the folder that the path names, whatever is put in the folder's place
+meanwhile.
+Rule 6: whatever fails, no temporary file is left behind; only the end of the process leaves one.
 """
 
 import errno
 import os
 import stat
+import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TypeAlias
 
 from tools.base import StaleFile
-from tools.regular import opened, scan, stream, version, whole
+from tools.regular import anchored, opened, scan, stream, version, whole
 from tools.seen import Stamp, digest
+
+try:
+    import fcntl
+except ImportError:  # native Windows
+    fcntl = None
+
+_PATIENCE = 1.0
+"""Seconds that another process of ours may take for its change."""
 
 _BESIDE = ".responses-acp-"
 """How the names of our temporary files begin."""
@@ -45,6 +56,11 @@ _attributes: Callable[[str], list[str]] = getattr(os, "listxattr", lambda _path:
 
 def replace(path: str, data: bytes, expected: Stamp, swap: Move) -> Stamp:
     """Put data in the place of the expected bytes; StaleFile if there are others by now."""
+    with anchored(path) as name, _turn(name):
+        return _replace(name, data, expected, swap)
+
+
+def _replace(path: str, data: bytes, expected: Stamp, swap: Move) -> Stamp:
     with opened(path, os.O_RDWR) as (descriptor, status):
         _demand(stream(descriptor, status, _ignore), expected)
     if status.st_nlink > 1 or not _ORDINARY.issuperset(_attributes(path)):
@@ -59,7 +75,11 @@ def replace(path: str, data: bytes, expected: Stamp, swap: Move) -> Stamp:
 
 def create(path: str, data: bytes, link: Move) -> Stamp:
     """Make a new file and its folders; FileExistsError if something is there."""
-    _make_folder(Path(path).parent)
+    with anchored(path, make=True) as name:
+        return _create(name, data, link)
+
+
+def _create(path: str, data: bytes, link: Move) -> Stamp:
     with _temporary(path, 0o666) as (descriptor, name):
         _fill(descriptor, data)
         os.fsync(descriptor)
@@ -75,8 +95,9 @@ def create(path: str, data: bytes, link: Move) -> Stamp:
 
 def remove(path: str, expected: Stamp) -> None:
     """Delete the file if it holds the expected bytes; StaleFile if there are others by now."""
-    _demand(scan(path, _ignore), expected)
-    Path(path).unlink()
+    with anchored(path) as name, _turn(name):
+        _demand(scan(name, _ignore), expected)
+        Path(name).unlink()
 
 
 def _swap_in(path: str, data: bytes, status: os.stat_result, expected: Stamp, swap: Move) -> Stamp:
@@ -128,13 +149,6 @@ def _overwrite(descriptor: int, data: bytes, size: int) -> None:
     os.fsync(descriptor)
 
 
-def _make_folder(folder: Path) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except FileExistsError as error:
-        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR)) from error
-
-
 def _create_directly(path: str, data: bytes) -> Stamp:
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
     try:
@@ -146,6 +160,39 @@ def _create_directly(path: str, data: bytes) -> Stamp:
         raise
     finally:
         os.close(descriptor)
+
+
+@contextmanager
+def _turn(path: str) -> Generator[None, None, None]:
+    """While no other process of ours changes files of this folder, if that can be had soon.
+
+    Two who put back what the other displaced could otherwise take turns in losing it. Anyone may
+    hold such a lock, so nobody is waited for long.
+    """
+    try:
+        folder = os.open(Path(path).parent, os.O_RDONLY)
+    except OSError:
+        yield
+        return
+    try:
+        end = time.monotonic() + _PATIENCE
+        while not _locked(folder) and time.monotonic() < end:
+            time.sleep(0.002)
+        yield
+    finally:
+        os.close(folder)
+
+
+def _locked(folder: int) -> bool:
+    """Whether there is no use in trying again: it is ours, or locks are nothing known here."""
+    try:
+        if fcntl is not None:
+            fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        pass
+    return True
 
 
 def leftovers(path: str) -> list[Path]:

@@ -2,6 +2,7 @@
 
 Rule 1: a job lives no longer than its session: what keeps the jobs is what ends them.
 Rule 2: what a job prints is told once. What nobody asks for is kept as far as a result holds it.
+Rule 3: a job that may change more than is allowed by now is ended: it cannot be held anew.
 """
 
 from collections.abc import Awaitable, Callable
@@ -11,10 +12,12 @@ from typing import TypeAlias
 import anyio
 from anyio.abc import TaskGroup
 
-from tools.base import Ended
+from tools.base import REACHES, Ended, Reach
 from tools.output import Capture
 
 MOST_RUNNING = 20
+
+NARROWED = "it was ended: it could change more than the mode and permission in force allow"
 
 Run: TypeAlias = Callable[[Callable[[str], None]], Awaitable[Ended]]
 """Runs a command to its end; its argument takes what the command prints. Raises OSError."""
@@ -25,6 +28,10 @@ class LocalJob:
     """One command; the port Job."""
 
     id: str
+    reach: Reach
+    """What it may change."""
+    why: str = ""
+    """Why it was ended, if not by the model."""
     ended: Ended | OSError | None = None
     """How it ended, or why it could not be started; None: it runs."""
     scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
@@ -111,14 +118,21 @@ class LocalJobs:
         for job in self._jobs.values():
             await job.over.wait()
 
-    async def start(self, run: Run) -> LocalJob:
+    def narrow(self, reach: Reach) -> None:
+        """End, soon, what may change more than this."""
+        for job in self._jobs.values():
+            if job.ended is None and REACHES.index(job.reach) > REACHES.index(reach):
+                job.why = NARROWED
+                job.scope.cancel()
+
+    async def start(self, run: Run, reach: Reach) -> LocalJob:
         """Let a command run in the background; OSError where there can be no more."""
         await self._ready.wait()
         if self._tasks is None:
             raise OSError("the session is being closed")
         if len(self.running) >= MOST_RUNNING:
             raise OSError(f"{MOST_RUNNING} jobs are running; kill one first")
-        job = LocalJob(f"job{len(self._jobs) + 1}")
+        job = LocalJob(f"job{len(self._jobs) + 1}", reach)
         self._jobs[job.id] = job
         self._tasks.start_soon(job.run, run)
         return job

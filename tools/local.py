@@ -6,7 +6,8 @@ Rule 2: changes of one path run one after another.
 """
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from weakref import WeakValueDictionary
 
 import anyio
@@ -16,7 +17,7 @@ from tools import commit, regular
 from tools.base import Bytes, Found, Query
 from tools.commit import Move
 from tools.exchange import exchange
-from tools.search import FindRipgrep, ripgrep, search
+from tools.search import FindRipgrep, confirmed, ripgrep, search
 from tools.seen import Stamp, Version
 
 
@@ -35,7 +36,7 @@ class LocalFiles:
 
     async def resolve(self, path: str) -> str:
         """The path with every symbolic link followed; what does not exist is kept as written."""
-        return await to_thread.run_sync(os.path.realpath, path)
+        return await to_thread.run_sync(_resolved, path)
 
     async def versions(self, paths: Iterable[str]) -> dict[str, Version | None]:
         """Which state each file is in; None: nothing can be seen."""
@@ -73,3 +74,19 @@ class LocalFiles:
     async def search(self, query: Query, take: Callable[[Found], None]) -> str:
         """Search a folder or a file; why there may be more, or nothing if that is all."""
         return await search(query, take, self._find)
+
+    async def confirmed(self, found: Sequence[Found]) -> list[Found]:
+        """Those of the files that are what a search found: a look that follows no link."""
+        return await to_thread.run_sync(confirmed, tuple(found))
+
+
+_TRIES = 20
+
+
+def _resolved(path: str) -> str:
+    """The path with every link followed; as it is written where links come and go too fast."""
+    for _ in range(_TRIES):
+        # A link that is gone between two looks at it makes realpath raise.
+        with suppress(OSError):
+            return os.path.realpath(path)
+    return path

@@ -18,7 +18,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
@@ -139,13 +139,22 @@ async def follow(
                 await _terminate(leader)
             await streams.quiet()
             readers.cancel_scope.cancel()
+    except anyio.get_cancelled_exc_class():
+        for path in _kept(spills):
+            output(f"\n[whole output: {path}]\n")
+        raise
     finally:
         with anyio.CancelScope(shield=True):
             await bury(leader, mark)
         for one in spills:
             one.close()
     ended = _ended(leader.returncode, streams.captures, timed_out=timed_out)
-    return replace(ended, whole=tuple(one.path for one in spills if one.path is not None))
+    return replace(ended, whole=_kept(spills))
+
+
+def _kept(spills: Iterable[Spill]) -> tuple[str, ...]:
+    """The files with the whole output."""
+    return tuple(one.path for one in spills if one.path is not None)
 
 
 @dataclass(slots=True)

@@ -48,7 +48,10 @@ def _without(arguments: Words, *, letters: str = "", words: tuple[str, ...] = ()
         if text.startswith("--"):
             if name and any(word.startswith(name) for word in words):
                 return False
-        elif text.startswith("-") and not set(letters).isdisjoint(text):
+        elif text.startswith("-") and (
+            # go(1) and others write long names behind one dash too.
+            text[1:].partition("=")[0] in words or not set(letters).isdisjoint(text)
+        ):
             return False
     return True
 
@@ -142,7 +145,13 @@ _PARTS = frozenset(
 
 _PERIL: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "cargo": ("CZ", ("manifest-path",)),
-    "curl": ("oOKT", ("output", "remote-name", "upload-file")),
+    "curl": (
+        "oOKTDcJ",
+        (
+            *("output", "remote-name", "upload-file", "dump-header", "cookie-jar", "trace"),
+            *("libcurl", "stderr", "etag-save", "hsts", "alt-svc", "remote-header-name"),
+        ),
+    ),
     "git": (
         "",
         (

@@ -8,9 +8,11 @@ Rule 2: what does not exist is looked for after the command, and put aside under
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 
 from tools.frozen import frozen
 from tools.paths import PROTECTED, is_inside
+from tools.regular import anchored
 from tools.repository import Layout, layout
 
 Place = tuple[str, str]
@@ -88,12 +90,26 @@ def _between(base: str, path: str) -> list[str]:
 
 
 def put_aside(watched: Iterable[Watched]) -> list[str]:
-    """Rename what appeared under a watched name; gives a sentence for each."""
+    """Rename what appeared under a watched name; gives a sentence for each.
+
+    What a link leads to on the way there lies elsewhere and is none of the command's.
+    """
     return [
         f"moved {one.path} to {moved}: other programs could run what it holds"
         for one in watched
-        if _is_new(one) and (moved := _renamed(one.path))
+        if (moved := _moved(one))
     ]
+
+
+def _moved(one: Watched) -> str | None:
+    """Where that went which was new at a watched place; None: nothing was, or it stays."""
+    try:
+        with anchored(one.path) as name:
+            held = replace(one, path=name)
+            aside = _renamed(name) if _is_new(held) else None
+    except OSError:
+        return None
+    return aside and os.path.join(os.path.dirname(one.path), os.path.basename(aside))
 
 
 def _is_new(one: Watched) -> bool:

@@ -117,7 +117,9 @@ def survey(fence: Fence, cwd: str) -> Survey:
     places = {os.path.realpath(path): "hide" for path in hidden if os.path.lexists(path)}
     covers = [*places, _TMP]
     for path in (*map(os.path.realpath, shown), *fence.roots, cwd):
-        if os.path.exists(path) and any(is_inside(path, cover) for cover in covers):
+        is_covered = any(is_inside(path, cover) for cover in covers)
+        is_shown = any(is_inside(path, folder) for folder in fence.writable)
+        if is_covered and not is_shown and os.path.exists(path):
             places[path] = "read"
     # A folder that was opened is shown, whatever its name.
     places |= dict.fromkeys(fence.writable, "write")

@@ -5,6 +5,8 @@ would read differently, is searched for by the other one.
 Rule 2: the program gets no configuration and no environment, nothing from a folder that is not
 trusted is run, and what it finds is read as it comes and never kept whole.
 Rule 3: however a search ends, its process is gone when it returns.
+Rule 4: a program may be led out of the folder by a link that appears at the right moment, so what
+is to be told is looked at once more, by us.
 """
 
 import json
@@ -21,7 +23,7 @@ from dataclasses import asdict, dataclass, field, replace
 import anyio
 from anyio import to_thread
 
-from tools import walk
+from tools import regular, walk
 from tools.base import FileTooLarge, Found, NotRegular, Query
 from tools.frozen import frozen
 from tools.globs import wanted
@@ -121,6 +123,28 @@ async def search(
     argv = (sys.executable, "-I", "-X", "utf8", "-c", _PROGRAM, _HOME, json.dumps(asdict(job)))
     ended = await _run(argv, top, _reader(query, chosen), limits)
     return ended.reason or (ended.complaint and "the search program failed")
+
+
+def confirmed(found: Sequence[Found]) -> list[Found]:
+    """Those of the files that are there, behind no link, and hold the lines."""
+    return [one for one in found if _is_there(one)]
+
+
+def _is_there(found: Found) -> bool:
+    try:
+        if not found.hits:
+            with regular.anchored(found.path) as name:
+                return stat.S_ISREG(os.lstat(name).st_mode)
+        file = regular.read(found.path, walk.LARGEST)
+    except OSError:
+        return False
+    if file is None:
+        return False
+    lines = walk.text_of(file.data).split("\n")
+    return all(
+        number <= len(lines) and _line(lines[number - 1].encode("utf-8", "surrogateescape")) == line
+        for number, line in found.lines
+    )
 
 
 def _ground(path: str) -> tuple[str, str | None, str]:

@@ -4,7 +4,7 @@ Rule 1: a folder is judged like a file that is read: one outside the roots asks 
 Rule 2: what is told depends on what there is, not on the order in which it was found.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from tools import paths
@@ -97,9 +97,22 @@ def prepared(
             more = await context.files.search(query, take)
         except OSError as error:
             return target.refusal(error)
-        return tell(Summary(found.first(), found.files, found.hits, more))
+        first = found.first()
+        there = await context.files.confirmed(first)
+        return tell(_summary(found, first, there, more))
 
     return Prepared(known, run)
+
+
+def _summary(
+    found: Shortlist, first: Sequence[Found], there: Sequence[Found], more: str
+) -> Summary:
+    """What is told: nothing of files that are others by now."""
+    gone = [one for one in first if one not in there]
+    hits = found.hits - sum(one.hits for one in gone)
+    return Summary(
+        tuple(there), found.files - len(gone), hits, more or "files changed meanwhile" * bool(gone)
+    )
 
 
 def counted(number: int, one: str, many: str = "") -> str:

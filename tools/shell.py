@@ -34,14 +34,16 @@ from tools.base import (
     Prepared,
     Reach,
     Result,
+    Shown,
     Text,
     Tool,
 )
 from tools.jobs import Run
-from tools.output import one_line
+from tools.output import holds_unseen, one_line, spelled
 from tools.programs import only_reads
 from tools.shell_job import report
 from tools.shell_line import is_disguised, look
+from tools.target import meant
 
 _DEFAULT_TIMEOUT = 120_000
 _LONGEST_TIMEOUT = 600_000
@@ -100,9 +102,10 @@ async def _prepare(arguments: ShellArguments, context: Context) -> Prepared | Re
     command = arguments.command
     if problem := _fault(command):
         return _failure(f"command {problem}")
-    folder = await _folder(arguments.workdir, context)
-    if isinstance(folder, Result):
-        return folder
+    found = await _folder(arguments.workdir, context)
+    if isinstance(found, Result):
+        return found
+    folder, own = found
     hold = await context.shell.hold()
     wanted = _wanted(arguments)
     if refused := hold.refusal or _not_wider(wanted, hold):
@@ -112,7 +115,7 @@ async def _prepare(arguments: ShellArguments, context: Context) -> Prepared | Re
     access = Access(
         "run",
         subject=command,
-        outside=not any(paths.is_inside(folder, root) for root in context.roots),
+        outside=not any(paths.is_inside(folder, root) for root in (*context.roots, *own)),
         harmless=wanted is None and line.reads != () and all(line.reads),
         held=hold.strength == "full" and wanted is None and not is_disguised(command),
         wider=wanted is not None,
@@ -137,7 +140,7 @@ async def _prepare(arguments: ShellArguments, context: Context) -> Prepared | Re
 
     async def beside() -> Result:
         limit = math.inf if arguments.timeout_ms is None else arguments.timeout_ms / 1000
-        return await _beside(context, partial(run, seconds=limit))
+        return await _beside(context, partial(run, seconds=limit), wanted or hold.reach)
 
     deed = beside if arguments.run_in_background else to_its_end
     return Prepared(access, deed, _shown(arguments, hold), declined=_declined(wanted))
@@ -147,12 +150,12 @@ _FIRST_LOOK = 0.5
 """Seconds: what fails at once says so in the answer."""
 
 
-async def _beside(context: Context, run: Run) -> Result:
+async def _beside(context: Context, run: Run, reach: Reach) -> Result:
     """Let a command run on beside the conversation."""
     if context.jobs is None:
         return _failure("nothing can run in the background here")
     try:
-        job = await context.jobs.start(run)
+        job = await context.jobs.start(run, reach)
     except OSError as error:
         return _failure(str(error))
     await job.end_within(_FIRST_LOOK)
@@ -184,10 +187,12 @@ def _not_wider(wanted: Reach | None, hold: Hold) -> str:
     )
 
 
-def _shown(arguments: ShellArguments, hold: Hold) -> tuple[Text, ...] | None:
-    """What a person is told who is asked: what for, with which limits, and what cannot be seen."""
-    more = (*_limits(arguments, hold), *_unseen(arguments.command))
-    return (Text(arguments.description), Text(told.lines(*more))) if more else None
+def _shown(arguments: ShellArguments, hold: Hold) -> tuple[Shown, ...] | None:
+    """What a person is told who is asked: what for, with which limits, and the whole command."""
+    limits, whole = _limits(arguments, hold), _whole(arguments.command)
+    if not limits and not whole:
+        return None
+    return (Text(arguments.description), *([Text(told.lines(*limits))] if limits else []), *whole)
 
 
 def _limits(arguments: ShellArguments, hold: Hold) -> tuple[str, ...]:
@@ -202,11 +207,17 @@ def _limits(arguments: ShellArguments, hold: Hold) -> tuple[str, ...]:
     return tuple(filter(None, (limits, reason)))
 
 
-def _unseen(command: str) -> tuple[str, ...]:
-    """The command with every character visible, where it holds some that are not."""
-    if not is_disguised(command):
-        return ()
-    return (f"It holds characters that cannot be seen: {one_line(command, len(command) * 8)}",)
+def _whole(command: str) -> tuple[Shown, ...]:
+    """The command with all its characters, where its title does not show them."""
+    shown = spelled(command)
+    if holds_unseen(command):
+        return Text("It holds characters that cannot be seen:"), Console(shown)
+    if (
+        len(one_line(command, len(command) * 8)) > len(one_line(command))
+        or shown != command.strip()
+    ):
+        return Text("The whole command:"), Console(shown)
+    return ()
 
 
 def _declined(wanted: Reach | None) -> str | None:
@@ -270,19 +281,21 @@ async def _is_open(word: Word, folder: str, context: Context) -> bool:
     return True
 
 
-async def _folder(workdir: str | None, context: Context) -> str | Result:
-    """Where the command runs, resolved; or what is wrong with it."""
+async def _folder(workdir: str | None, context: Context) -> tuple[str, tuple[str, ...]] | Result:
+    """Where the command runs, resolved, and what the session has there; or what is wrong."""
     if workdir is None:
-        return await context.files.resolve(context.cwd)
+        return await context.files.resolve(context.cwd), ()
     if problem := _fault(workdir):
         return _failure(f"workdir {problem}")
-    path = paths.absolute(workdir, context.cwd)
+    path, own = await meant(paths.absolute(workdir, context.cwd), context)
     try:
         path = await context.files.resolve(path)
         found = await anyio.Path(path).stat()
     except OSError as error:
         return _failure(f'workdir "{path}" cannot be used: {error.strerror}')
-    return path if stat.S_ISDIR(found.st_mode) else _failure(f'workdir "{path}" is not a folder')
+    if not stat.S_ISDIR(found.st_mode):
+        return _failure(f'workdir "{path}" is not a folder')
+    return path, own
 
 
 def _fault(text: str) -> str:

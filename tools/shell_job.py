@@ -59,7 +59,8 @@ def _state(job: Job) -> list[str]:
         case None:
             return [f"[{job.id} is running]"]
         case Ended() as ended:
-            return [*told.markers(ended, None), *["[exit code: 0]"] * (ended.code == 0)]
+            why = [f"[{job.id}: {job.why}]"] * bool(job.why)
+            return [*why, *told.markers(ended, None), *["[exit code: 0]"] * (ended.code == 0)]
         case error:
             return [f"Error: the command could not be started: {error}"]
 

@@ -8,12 +8,13 @@ from anyio.to_thread import run_sync
 from tools import paths
 from tools.base import Access, Context, Files, FileTooLarge, NotRegular, Result
 from tools.frozen import frozen
+from tools.regular import LED_AWAY
 
 Verb = Literal["read", "edit", "write", "search"]
 
 _TMP = "/tmp"  # noqa: S108 (the name that programs know)
 
-MOVED = "the path leads elsewhere by now"
+MOVED = LED_AWAY
 
 
 @frozen
@@ -41,7 +42,7 @@ async def locate(verb: Verb, file_path: str, context: Context) -> Target | Resul
     """The file or folder that a call names, or a Result that says why it can be none."""
     if wrong := paths.fault(file_path):
         return Result.error(wrong)
-    path, own = await _meant(paths.absolute(file_path, context.cwd), context)
+    path, own = await meant(paths.absolute(file_path, context.cwd), context)
     resolved = await context.files.resolve(path)
     roots = (*context.roots, *own, *(context.readable if verb == "read" else ()))
     target = Target(verb, path, resolved, _access(verb, path, resolved, roots))
@@ -50,7 +51,7 @@ async def locate(verb: Verb, file_path: str, context: Context) -> Target | Resul
     return target
 
 
-async def _meant(path: str, context: Context) -> tuple[str, tuple[str, ...]]:
+async def meant(path: str, context: Context) -> tuple[str, tuple[str, ...]]:
     """The path that the model means, and the folder that the session has for itself there.
 
     While commands see a folder of the session's as /tmp, what they put there is what is meant.

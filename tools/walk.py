@@ -106,7 +106,7 @@ def repository(folder: str) -> str | None:
 
 def matches(path: str, pattern: re.Pattern[str]) -> Iterator[tuple[int, str]]:
     """The lines of a text file that hold the pattern, after their numbers."""
-    text = _text(_read(path, LARGEST))
+    text = text_of(_read(path, LARGEST))
     plain = _PLAIN.fullmatch(pattern.pattern) and not pattern.flags & re.IGNORECASE
     if plain and pattern.pattern not in text:
         return
@@ -193,7 +193,7 @@ def _read(path: str, most: int, *, follow: bool = False) -> bytes:
         return b""
 
 
-def _text(data: bytes) -> str:
+def text_of(data: bytes) -> str:
     """The text of a file, by its byte order mark or as UTF-8; nothing if it is none."""
     if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
         text = data.decode("utf-16", "replace")

@@ -62,6 +62,10 @@ def inner(command: Seen) -> Inner:
     rest = command[1:]
     if name in _WRAPPERS:
         return _wrapped(_WRAPPERS[name], rest)
+    if found := _RUNNERS.get(name, {}).get(next(iter(rest), None) or ""):
+        return _wrapped(found, rest[1:])
+    if name.startswith("git-"):
+        return Inner(commands=(("git", name[4:], *rest),))
     special = _SPECIAL.get(name)
     return Inner() if special is None else special(rest)
 
@@ -168,6 +172,32 @@ def _su(rest: Seen) -> Inner:
     return Inner(texts=texts, hidden=not texts)
 
 
+def _option_text(*options: str, wrapper: _Wrapper | None = None) -> Callable[[Seen], Inner]:
+    """A program that has a shell read what follows such an option, or else runs its words."""
+
+    def read(rest: Seen) -> Inner:
+        for option, word in pairwise(rest):
+            # script -qc TEXT: the letter may stand among others.
+            short = option is not None and re.match(r"-[A-Za-z]+\Z", option) and option[-1]
+            if option in options or (short and f"-{short}" in options):
+                return Inner(hidden=True) if word is None else Inner(texts=(word,))
+        return Inner() if wrapper is None else _wrapped(wrapper, rest)
+
+    return read
+
+
+def _git(rest: Seen) -> Inner:
+    """The ways of git to run a command for each of some things."""
+    words = list(rest)
+    for runner in ("foreach", "run"):
+        if words[:1] in (["submodule"], ["bisect"]) and runner in words:
+            after = words[words.index(runner) + 1 :]
+            while after[:1] and (after[0] or "").startswith("-"):
+                del after[0]
+            return Inner((tuple(after),), texts=_text(tuple(after)).texts)
+    return _option_text("-x", "--exec")(rest) if words[:1] == ["rebase"] else Inner()
+
+
 _RESERVED = frozenset(
     {
         *("!", "{", "}", "(", ")", "[[", "case", "do", "done", "elif", "else", "esac", "fi", "for"),
@@ -179,13 +209,21 @@ _RESERVED = frozenset(
 _ACTIONS = ("-exec", "-execdir", "-ok", "-okdir")
 
 _WRAPPERS: Mapping[str, _Wrapper] = {
-    **dict.fromkeys(("builtin", "coproc", "nohup", "setsid", "unbuffer", "busybox"), _Wrapper()),
+    **dict.fromkeys(
+        (
+            *("arch", "builtin", "busybox", "bunx", "caffeinate", "coproc", "dbus-run-session"),
+            *("eatmydata", "fakeroot", "firejail", "i386", "linux32", "linux64", "ltrace"),
+            *("nohup", "npx", "nsenter", "numactl", "pipx", "pkexec", "prlimit", "proot"),
+            *("proxychains", "rlwrap", "run0", "setarch", "setpriv", "setsid", "systemd-run"),
+            *("torsocks", "toybox", "unbuffer", "unshare", "uvx", "valgrind", "xvfb-run"),
+        ),
+        _Wrapper(),
+    ),
     "chroot": _Wrapper(operands=1),
     "chrt": _Wrapper("TPD", operands=1),
     "command": _Wrapper("-"),
     "doas": _Wrapper("uC"),
     "exec": _Wrapper("a"),
-    "flock": _Wrapper("wE", operands=1),
     "ionice": _Wrapper("cnpPu"),
     "nice": _Wrapper("n", ("adjustment",)),
     "stdbuf": _Wrapper("ioe", ("input", "output", "error")),
@@ -212,6 +250,17 @@ _WRAPPERS: Mapping[str, _Wrapper] = {
 }
 """By name: programs whose further words, after their options, are a command."""
 
+_RUN: Mapping[str, _Wrapper] = {"run": _Wrapper()}
+_EXEC: Mapping[str, _Wrapper] = dict.fromkeys(("dlx", "exec", "x"), _Wrapper())
+
+_RUNNERS: Mapping[str, Mapping[str, _Wrapper]] = {
+    **dict.fromkeys(("hatch", "pdm", "pipenv", "poetry", "rye", "uv"), _RUN),
+    **dict.fromkeys(("asdf", "bundle", "mise", "npm", "pnpm", "pyenv", "rbenv", "yarn"), _EXEC),
+    "conda": {"run": _Wrapper("np", ("name", "prefix", "cwd"))},
+    "direnv": {"exec": _Wrapper(operands=1)},
+}
+"""By name and first word: programs of which some command runs the words that follow."""
+
 _SPECIAL: Mapping[str, Callable[[Seen], Inner]] = {
     **dict.fromkeys(("sh", "bash", "dash", "ash", "zsh", "ksh", "mksh", "fish", "rbash"), _shell),
     **dict.fromkeys(
@@ -221,6 +270,10 @@ _SPECIAL: Mapping[str, Callable[[Seen], Inner]] = {
     "env": _env,
     "eval": _text,
     "find": _find,
+    "flock": _option_text("-c", "--command", wrapper=_Wrapper("wE", operands=1)),
+    "git": _git,
+    "script": _option_text("-c", "--command"),
+    "sg": _option_text("-c"),
     "su": _su,
     "runuser": _su,
     "trap": _first_text,
