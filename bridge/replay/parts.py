@@ -9,6 +9,7 @@ from collections.abc import (
     Iterable,
     Iterator,
     Mapping,
+    Sequence,
 )
 from dataclasses import dataclass, field
 from typing import Any
@@ -136,6 +137,9 @@ class NoFiles:
 
     async def search(self, query: Query, take: Callable[[Found], None]) -> str:  # noqa: ARG002 (the port has it so)
         return ""
+
+    async def confirmed(self, found: Sequence[Found]) -> list[Found]:
+        return list(found)
 
 
 class NoShell:
