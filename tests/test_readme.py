@@ -44,6 +44,7 @@ FOLLOWED = {
 }  # fmt: skip
 """Each command, and what is shown when it did what it is there for."""
 AFTER_A_TURN = {
+    "responses-acp replay FILE": "The same: the agent says",
     "responses-acp sessions list": "hello",
     "responses-acp sessions show ID": "That is what is here",
     "responses-acp sessions export ID": "That is what is here",
@@ -77,6 +78,7 @@ class Newcomer:
     def __init__(self, desk: Path, house: Path, url: str) -> None:
         self.home, self.checkout = desk / "home", desk / "checkout"
         self.program = self.home / ".local" / "bin" / "responses-acp"
+        self.record = desk / "record"
         # pipx gets a place of its own: the README offers it beside uv, not after it.
         self._environment = {
             **bare(self.home, self.program.parent, desk / "bin"),
@@ -99,7 +101,7 @@ class Newcomer:
     def converse(self) -> str:
         """Have one turn; the id of its session."""
         screen = Screen(lambda _: None, colour=False, folder="")
-        command = [str(self.program)]
+        command = [str(self.program), "--record", str(self.record)]
         with Client(command, self._environment, screen, lambda _: "yes") as client:
             client.open(str(self.checkout), "default")
             assert client.prompt("hello") == "end_turn"
@@ -126,7 +128,8 @@ def test_a_newcomer_follows_the_readme_to_a_working_agent(desk: Path, house: Pat
             entries.append(newcomer.zed())
         session = newcomer.converse()
         for command, expected in AFTER_A_TURN.items():
-            newcomer.follow(command.replace("ID", session), expected)
+            line = command.replace("ID", session).replace("FILE", str(newcomer.record))
+            newcomer.follow(line, expected)
     shown_only, written, removed, _ = entries[-4:]
     program = str(newcomer.program)
     assert shown_only is None
