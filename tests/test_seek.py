@@ -185,7 +185,7 @@ async def test_what_a_search_was_led_to_is_not_told(tmp_path: Path) -> None:
     )
     (workspace.root / "a").unlink()
     told = (await workspace.call("grep", "x")).text
-    assert told == "No lines match.\n(The search is incomplete: files changed meanwhile.)"
+    assert told == f"{NO_LINES}\n(The search is incomplete: files changed meanwhile.)"
 
 
 async def test_what_is_too_much_is_counted(tmp_path: Path) -> None:
