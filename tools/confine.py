@@ -513,7 +513,7 @@ def _try_all(folder: str) -> None:
             os.close(read)
             _attempt(layer, write, inside, outside)
         os.close(write)
-        print(layer, _heard(read))  # noqa: T201
+        print(layer, _heard(read))  # noqa: T201 (its answer)
         os.wait()
 
 

@@ -102,14 +102,14 @@ class Line(httpcore.AsyncNetworkStream):
         self._is_partial = False
         """The other end has the beginning of a request and will not get the rest."""
 
-    async def write(self, buffer: bytes, timeout: float | None = None) -> None:  # noqa: ASYNC109
+    async def write(self, buffer: bytes, timeout: float | None = None) -> None:  # noqa: ASYNC109 (httpcore's)
         if self._has_served:
             self._request += buffer
             self._write_timeout = timeout
         else:
             await self._stream.write(buffer, timeout)
 
-    async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:  # noqa: ASYNC109
+    async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:  # noqa: ASYNC109 (httpcore's)
         if self._request:
             await self._ask()
         try:
@@ -128,7 +128,7 @@ class Line(httpcore.AsyncNetworkStream):
         self,
         ssl_context: Any,
         server_hostname: str | None = None,
-        timeout: float | None = None,  # noqa: ASYNC109
+        timeout: float | None = None,  # noqa: ASYNC109 (httpcore's)
     ) -> httpcore.AsyncNetworkStream:
         inner = await self._stream.start_tls(ssl_context, server_hostname, timeout)
         return Line(inner, self._queued)
