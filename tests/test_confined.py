@@ -17,9 +17,10 @@ from tools import sandbox
 from tools.base import Ended, Hold, Reach
 from tools.confined import ConfinedShell, SandboxFailed
 from tools.environment import child_environment, confined_environment
+from tools.layers import Layers, layers_of
+from tools.prctl import adopt_orphans
 from tools.probe import Probe
-from tools.process import adopt_orphans
-from tools.sandbox import Fence, Layers, layers_of
+from tools.sandbox import Fence
 
 pytestmark = [
     pytest.mark.anyio,

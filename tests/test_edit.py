@@ -320,4 +320,4 @@ async def test_what_is_gone_while_a_person_decided_is_not_found(tmp_path: Path) 
 
 
 def test_the_schema_is_small() -> None:
-    assert len(json.dumps(EDIT.parameters())) + len(EDIT.description) < 1200
+    assert len(json.dumps(EDIT.offer.parameters)) + len(EDIT.description) < 1200

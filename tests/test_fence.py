@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from tools.base import Ended, Hold, Reach
+from tools.layers import Layers, layers_of
 from tools.protected import Watched
-from tools.sandbox import Fence, Layers, Survey, denials, layers_of, start, survey
+from tools.sandbox import Fence, Survey, denials, start, survey
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="paths of POSIX")
 

@@ -15,9 +15,9 @@ from tests.laws import Message
 from tests.stage import Stage, stage
 from tests.test_sandbox import missing
 from tools.frozen import frozen
+from tools.layers import Layers, layers_of
+from tools.prctl import adopt_orphans
 from tools.probe import Probe
-from tools.process import adopt_orphans
-from tools.sandbox import Layers, layers_of
 
 pytestmark = [
     pytest.mark.anyio,

@@ -10,8 +10,8 @@ import pytest
 from tests.agent_process import KEY, Machine, begin_prompt, machine
 from tests.fake_editor import Editor, choose
 from tests.test_sandbox import missing
+from tools.layers import layers_of
 from tools.probe import Probe
-from tools.sandbox import layers_of
 
 pytestmark = [
     pytest.mark.anyio,

@@ -19,7 +19,8 @@ from typing import Literal
 import pytest
 
 from tools.base import Ended
-from tools.sandbox import Fence, Layers, layers_of, start, survey
+from tools.layers import Layers, layers_of
+from tools.sandbox import Fence, start, survey
 
 # ruff: noqa: E501 (one attempt a line)
 

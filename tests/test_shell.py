@@ -355,7 +355,8 @@ async def test_limits_that_are_no_wider_and_commands_that_may_not_run_are_refuse
 
 def test_wider_limits_can_be_asked_for_only_where_there_is_a_sandbox() -> None:
     added = (
-        CONFINED_SHELL.parameters()["properties"].keys() - SHELL.parameters()["properties"].keys()
+        CONFINED_SHELL.offer.parameters["properties"].keys()
+        - SHELL.offer.parameters["properties"].keys()
     )
     assert added == {"sandbox_permissions", "justification"}
     assert isinstance(SHELL.bind({"command": "x", "description": "d", **WIDER}, "/"), Result)

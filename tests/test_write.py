@@ -220,4 +220,4 @@ async def test_a_path_outside_and_a_protected_name_are_told_to_the_policy(tmp_pa
 
 
 def test_the_schema_is_small() -> None:
-    assert len(json.dumps(WRITE.parameters())) + len(WRITE.description) < 1000
+    assert len(json.dumps(WRITE.offer.parameters)) + len(WRITE.description) < 1000

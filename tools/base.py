@@ -15,7 +15,6 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from tools.argv import Line
 from tools.frozen import frozen
-from tools.schemas import SCHEMAS
 from tools.seen import Seen, Stamp, Version
 
 Kind = Literal["read", "edit", "execute", "search", "fetch", "other"]
@@ -551,6 +550,16 @@ class AnyTool(Protocol):
 
 
 @frozen
+class Offer:
+    """What the model is told of a tool."""
+
+    name: str
+    description: str
+    parameters: Mapping[str, Any]
+    """The JSON schema of the arguments, as pydantic writes it."""
+
+
+@frozen
 class Tool(Generic[A]):
     """One tool the model may call."""
 
@@ -565,10 +574,10 @@ class Tool(Generic[A]):
     parallel: bool = False
     """Calls may run at the same time as others of this kind."""
 
-    def parameters(self) -> dict[str, Any]:
-        """The JSON schema of the arguments, as pydantic writes it."""
-        place = f"{self.arguments.__module__}.{self.arguments.__qualname__}"
-        return SCHEMAS.get(place) or self.arguments.model_json_schema()
+    @property
+    def offer(self) -> Offer:
+        """What the model is told of it."""
+        return Offer(self.name, self.description, self.arguments.model_json_schema())
 
     def bind(self, arguments: Mapping[str, object], cwd: str) -> Bound | Result:
         """The call with these arguments, or a Result that says what is wrong with them."""

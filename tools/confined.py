@@ -16,9 +16,10 @@ from anyio.to_thread import run_sync
 from tools.base import Ended, Hold, Reach
 from tools.environment import confined_environment
 from tools.frozen import frozen
+from tools.layers import Layers
 from tools.process import Launch, LocalShell, follow, script
 from tools.protected import Watched, put_aside
-from tools.sandbox import Fence, Layers, Survey, denials, start, survey
+from tools.sandbox import Fence, Survey, denials, start, survey
 
 _READY = "ready"
 

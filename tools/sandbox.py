@@ -14,8 +14,9 @@ import sys
 from collections.abc import Sequence
 from dataclasses import field
 
-from tools.base import Ended, Hold, Reach
+from tools.base import Ended, Reach
 from tools.frozen import frozen
+from tools.layers import Layers
 from tools.paths import is_inside
 from tools.probe import HELPER
 from tools.protected import Guard, Place, Watched, guard
@@ -36,44 +37,6 @@ _SHOWN = ("/run/current-system", "/run/wrappers", "/run/opengl-driver")
 
 _REVEALING = (19, 21, 38)
 """capabilities(7): SYS_PTRACE, SYS_ADMIN, PERFMON. With one of them root looks into any process."""
-
-_GAPS = (
-    (".git and settings of editors can be changed", "N"),
-    ("keys in the home folder can be read", "N"),
-    ("modes and times of files outside can be changed", "N"),
-    ("programs that listen on socket files can be reached", "N"),
-    ("calls that look into other processes are left to the kernel's own rules", "S"),
-    ("abstract sockets and signals reach other programs", "NL"),
-)
-"""What is open unless one of these layers is there."""
-_OLD_LANDLOCK = 3
-"""Versions before let files outside be emptied."""
-
-
-@frozen
-class Layers:
-    """What this machine can enforce."""
-
-    working: str = ""
-    """The letters of tools/confine.py."""
-    version: int = 0
-    """Of Landlock."""
-    failures: tuple[str, ...] = ("not probed",)
-    """Why the others do not work."""
-    probed: bool = False
-    """The helper itself runs here."""
-
-    @property
-    def hold(self) -> Hold:
-        """How well it holds what a fence says."""
-        if "N" in self.working:
-            return Hold("workspace-write", "full")
-        if {"L", "S"} <= set(self.working):
-            gaps = [gap for gap, closing in _GAPS if not set(closing) & set(self.working)]
-            if self.version < _OLD_LANDLOCK:
-                gaps.append("files outside can be emptied")
-            return Hold("workspace-write", "partial", tuple(gaps))
-        return Hold("workspace-write", "none", self.failures)
 
 
 @frozen
@@ -158,20 +121,6 @@ def _ordered(places: Sequence[Place], scratch: str) -> list[Place]:
     kept = {path: kind for path, kind in at.items() if kind != "hide" or is_visible(path)}
     ordered = sorted({*kept, _TMP}, key=lambda path: path.split("/"))
     return [(kept[path], path) if path in kept else ("tmp", scratch) for path in ordered]
-
-
-def layers_of(said: str, complaint: str) -> Layers:
-    """What the answer of a probe means: each layer was put in force and then tried to break."""
-    lines = (line.partition(" ") for line in said.splitlines())
-    answers = {name: answer for name, _, answer in lines}
-    if complaint or answers.keys() < {"version", "N", "L", "S"}:
-        return Layers(failures=(complaint or "the helper did not run",))
-    return Layers(
-        "".join(layer for layer in "NLS" if not answers[layer]),
-        int(answers["version"]),
-        tuple(f"{layer}: {answers[layer]}" for layer in "NLS" if answers[layer]),
-        probed=True,
-    )
 
 
 _REFUSED = re.compile(
