@@ -107,21 +107,23 @@ def _serve(config: str | None, record: str | None) -> int:
         return 0
     # Loading makes many objects and no garbage; app.py switches the collector on again.
     gc.disable()
-    _without_plugins()
+    _load_libraries()
     from bridge.app import serve  # noqa: PLC0415 (the program behind the first answer)
 
     asked = {} if record is None else {"record": record}
     return serve(config, stdin, stdout, received, hello, **asked)  # pyright: ignore[reportArgumentType] (JSON)
 
 
-def _without_plugins() -> None:
-    """Keep pydantic from looking in every installed package for plugins, and running them.
+def _load_libraries() -> None:
+    """Load what takes longest, without the parts that are of no use here."""
+    from importlib import import_module  # noqa: PLC0415 (the program behind the first answer)
 
-    PYDANTIC_DISABLE_PLUGINS would do so too, but after it has loaded what it looks with.
-    """
-    none = type(sys)("pydantic.plugin._loader")
-    none.get_plugins = tuple
-    sys.modules[none.__name__] = none
+    from bridge import lean  # noqa: PLC0415 (as above)
+
+    lean.delay_dataclasses()
+    lean.without_plugins()
+    with lean.plain_typed_dicts():  # pydantic describes its own tables with a hundred of them
+        import_module("pydantic_core")
 
 
 def _leave_to_others() -> None:
