@@ -6,7 +6,6 @@ the provider calls itself ends with the answer at the latest.
 Rule 3: nothing here waits, so that a cancelled turn can still put everything in order.
 """
 
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -33,10 +32,11 @@ from bridge.core.wire import JsonObject
 from bridge.errors import BridgeError
 from bridge.session import Session
 from tools.base import AnyTool, Bound, Card, Place, Text
+from tools.late import pattern
 
 _RESTART = "\n\nThe answer broke off and starts again:\n\n"
 _NOT_TOLD = "Error: the answer ended before the provider told what came of this call"
-_EARLY_PATH = re.compile(r'"file_path"\s*:\s*"((?:[^"\\]|\\.)*)"')
+_EARLY_PATH = pattern(r'"file_path"\s*:\s*"((?:[^"\\]|\\.)*)"')
 
 
 @dataclass(eq=False, slots=True)

@@ -22,6 +22,7 @@ PURE = [
     "bridge.responses.quirks", "bridge.responses.refused", "bridge.responses.request",
     "bridge.responses.sse", "bridge.responses.upstream", "bridge.setup.jsonc", "tools.argv",
     "tools.base", "tools.charset", "tools.filetype", "tools.frozen", "tools.globs", "tools.hint",
+    "tools.late",
     "tools.notebook", "tools.page", "tools.paths", "tools.programs", "tools.layers", "tools.offers",
     "tools.seen", "tools.splice", "tools.told", "tools.wrappers",
 ]  # fmt: skip
@@ -35,6 +36,7 @@ STDLIB_ONLY = [
 USERS = {
     "pydantic": ["*"],
     "pydantic_core": ["*"],
+    "typing_extensions": ["bridge.lean"],
     "anyio": ["*"],
     "httpx": ["bridge.responses.transport", "bridge.responses.client"],
     "httpcore": [f"bridge.responses.{name}" for name in ("transport", "client", "lines")],
@@ -65,8 +67,8 @@ SAVE = {
 }
 """A replay is an app of its own: it puts the agent together without an editor."""
 
-ANYWHERE = "tools.frozen"
-"""How plain data is written: part of the language rather than of a side."""
+ANYWHERE = {"tools.frozen", "tools.late"}
+"""How plain data and patterns are written: part of the language rather than of a side."""
 
 
 @cache
@@ -106,7 +108,7 @@ def forbidden(module: str, imported: str) -> str | None:
     ):
         return "a pure module decides and does nothing"
     if (
-        imported != ANYWHERE
+        imported not in ANYWHERE
         and (module, imported) not in SAVE
         and any(fits(module, [who]) and fits(imported, what) for who, what in NEVER)
     ):

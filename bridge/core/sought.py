@@ -11,11 +11,12 @@ from collections.abc import Iterable, Sequence
 from typing import Literal
 
 from tools.argv import Seen
+from tools.late import pattern
 from tools.wrappers import name_of
 
 Fit = Literal["yes", "perhaps", "no"]
 
-_RENAMES = re.compile(r"alias\.|include", re.IGNORECASE)
+_RENAMES = pattern(r"alias\.|include", re.IGNORECASE)
 """Settings of git that give its commands other names."""
 _GIT_VALUES = ("-C", "-c", "--git-dir", "--work-tree", "--namespace", "--super-prefix")
 

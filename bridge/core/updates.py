@@ -5,7 +5,6 @@ Rule 2: nothing that is null is sent; rawInput and rawOutput are objects.
 Rule 3: long texts are split over chunks; what cannot be split is cut in the middle, and says so.
 """
 
-import difflib
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -317,8 +316,10 @@ def _diffs(change: Change) -> list[Update]:
     old, new = change.old, change.new
     if old is None or max(_size(old), _size(new)) <= WHOLE_DIFF:
         return [_diff(change.path, old, new)]
+    from difflib import SequenceMatcher  # noqa: PLC0415 (it loads slowly, and few changes are so long)
+
     before, after = old.splitlines(keepends=True), new.splitlines(keepends=True)
-    groups = difflib.SequenceMatcher(None, before, after).get_grouped_opcodes(_CONTEXT_LINES)
+    groups = SequenceMatcher(None, before, after).get_grouped_opcodes(_CONTEXT_LINES)
     return [
         _diff(
             change.path,
