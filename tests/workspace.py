@@ -60,6 +60,7 @@ class Nobody:
         timeout: float,  # noqa: ASYNC109 (the port's own word)
         output: Callable[[str], None],
         reach: Reach | None = None,
+        git: bool = False,
     ) -> Ended:
         raise OSError("no shell")
 

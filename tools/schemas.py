@@ -368,7 +368,10 @@ SCHEMAS: dict[str, dict[str, Any]] = {
             },
             "sandbox_permissions": {
                 "anyOf": [
-                    {"enum": ["workspace-write", "danger-full-access"], "type": "string"},
+                    {
+                        "enum": ["git-write", "workspace-write", "danger-full-access"],
+                        "type": "string",
+                    },
                     {"type": "null"},
                 ],
                 "default": None,
