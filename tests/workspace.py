@@ -74,6 +74,8 @@ class Workspace:
     seen: Seen = field(default_factory=Seen)
     tmp: str = ""
     takes: frozenset[str] = frozenset()
+    barred: bool = False
+    """A rule keeps every file from being read."""
 
     def __post_init__(self) -> None:
         self.root = self.root.resolve()
@@ -103,6 +105,7 @@ class Workspace:
             planning=False,
             output=lambda _: None,
             takes=self.takes,
+            is_barred=lambda _: self.barred,
         )
         return await bound.prepare(context)
 
