@@ -215,10 +215,10 @@ async def test_without_a_sandbox_each_kind_of_command_asks_once(
     assert times == TASKS[name].alone <= 2
 
 
-LONG = 40_000
+LONG = 20_000
 
 
-@pytest.mark.parametrize(("more", "most"), [("x", LONG), ("\\", 2 * LONG), ("é", 2 * LONG)])
+@pytest.mark.parametrize(("more", "most"), [("x", LONG), ("\\", 2 * LONG)])
 async def test_a_very_long_command_is_sent_once(tmp_path: Path, more: str, most: int) -> None:
     """With at most 16 K characters of it beside, and 1 K for each rule that it may become."""
     command = f"echo '{more * LONG}'"
