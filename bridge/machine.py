@@ -55,12 +55,13 @@ class SessionShell:
         timeout: float,  # noqa: ASYNC109 (it is the command's, and its end is a result)
         output: Callable[[str], None],
         reach: Reach | None = None,
+        git: bool = False,
     ) -> Ended:
         """Run one command; what it may touch is settled now, since most calls run none."""
         inherited = await self.session.login.environment(os.environ)
         with self.session.looks.command():
             return await self._shell(inherited).run(
-                command, cwd=cwd, timeout=timeout, output=output, reach=reach
+                command, cwd=cwd, timeout=timeout, output=output, reach=reach, git=git
             )
 
     def environment(self, inherited: Mapping[str, str]) -> dict[str, str]:
@@ -79,6 +80,7 @@ class SessionShell:
             session.roots,
             scratch,
             config.sandbox.network,
+            git=config.sandbox.git,
             hidden=(*self.private, *config.key_files()),
             home=os.environ.get("HOME", ""),
         )

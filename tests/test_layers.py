@@ -21,10 +21,10 @@ PURE = [
     "bridge.errors", "bridge.responses", "bridge.responses.events", "bridge.responses.faults",
     "bridge.responses.quirks", "bridge.responses.refused", "bridge.responses.request",
     "bridge.responses.sse", "bridge.responses.upstream", "bridge.setup.jsonc", "tools.argv",
-    "tools.base", "tools.charset", "tools.filetype", "tools.frozen", "tools.globs", "tools.hint",
-    "tools.late",
-    "tools.notebook", "tools.page", "tools.paths", "tools.programs", "tools.layers", "tools.offers",
-    "tools.seen", "tools.splice", "tools.told", "tools.wrappers",
+    "tools.base", "tools.changed", "tools.charset", "tools.filetype", "tools.frozen",
+    "tools.git_work", "tools.globs", "tools.hint", "tools.late", "tools.layers", "tools.notebook",
+    "tools.offers", "tools.page", "tools.paths", "tools.programs", "tools.seen", "tools.splice",
+    "tools.told", "tools.trace", "tools.wrappers",
 ]  # fmt: skip
 IMPURE = {"asyncio", "logging", "os", "random", "subprocess", "time", "threading", "socket"}
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from bridge.core.wire import dump
 from tests.fake_editor import Answer, choose
 from tests.fake_responses import FakeResponses, called, said, stream
 from tests.laws import Message
@@ -212,6 +213,26 @@ async def test_without_a_sandbox_each_kind_of_command_asks_once(
 ) -> None:
     times = await play(tmp_path, TASKS[name], "allow_always", None)
     assert times == TASKS[name].alone <= 2
+
+
+LONG = 20_000
+
+
+@pytest.mark.parametrize(("more", "most"), [("x", LONG), ("\\", 2 * LONG)])
+async def test_a_very_long_command_is_sent_once(tmp_path: Path, more: str, most: int) -> None:
+    """With at most 16 K characters of it beside, and 1 K for each rule that it may become."""
+    command = f"echo '{more * LONG}'"
+    top = {"permission": "ask"}
+    async with stage(tmp_path, working(shell(command)), top=top) as at:
+        at.editor.answers["session/request_permission"] = choose("reject_once")
+        await at.prompt()
+        (question,) = asked(at)
+    assert question["toolCall"]["rawInput"]["command"] == command
+    assert len(question["toolCall"]["title"]) == 200
+    assert len(question["_meta"]["responses-acp"]["rules"]) == 3
+    beside = len(dump(question)) - len(dump(command))
+    size = most // LONG
+    assert 16 * 1024 * size < beside < (16 * 1024 + 3 * 1100 + 200) * size + 1500
 
 
 # -- rules -----------------------------------------------------------------------------------------

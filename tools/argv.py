@@ -42,3 +42,5 @@ class Line:
     """What a wrapper may run: where its options end is not certain."""
     clear: bool = True
     """It runs nothing that is not seen; what programs run by themselves aside."""
+    git: bool = False
+    """A command of it works on the repository, and no other one that may write names it."""

@@ -401,8 +401,15 @@ class Ended:
 Reach = Literal["read-only", "workspace-write", "danger-full-access"]
 """What a command may change: nothing, the roots, everything that the user may."""
 
+Wider = Literal["git-write", "workspace-write", "danger-full-access"]
+"""What may be asked for, for one command: git-write is workspace-write with `.git`."""
+
 REACHES: tuple[Reach, ...] = ("read-only", "workspace-write", "danger-full-access")
 """The narrow ones first."""
+
+
+Git = Literal["commands", "always", "never"]
+"""Which commands may change the repository they run in: those of lines that run git, all, none."""
 
 
 @frozen
@@ -417,6 +424,8 @@ class Hold:
     """Why no command may run at all."""
     tmp: str = ""
     """The folder that commands see as /tmp; empty: they see what everybody sees."""
+    git: Git = "always"
+    """Which of them may change `.git`."""
 
 
 class Shell(Protocol):
@@ -434,11 +443,12 @@ class Shell(Protocol):
         timeout: float,  # noqa: ASYNC109 (the command's own limit, which ends it and not the wait)
         output: Callable[[str], None],
         reach: Reach | None = None,
+        git: bool = False,
     ) -> Ended:
         """Run one bash command line to its end; `output` gets every piece as it comes.
 
         timeout is in seconds and may be infinite; reach is one that the person has allowed, for
-        this command alone.
+        this command alone; git: it may change `.git`, where that is not settled for all.
         Nothing the command started is left when this returns, also when it is cancelled.
         OSError: the command could not be started.
         """

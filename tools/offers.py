@@ -384,7 +384,7 @@ OFFERS = {
 
 CONFINED_SHELL = Offer(
     name="shell",
-    description="Run a command in bash and get its output. Each call is a fresh shell: the working directory and variables do not persist, standard input is empty, there is no terminal. What a command leaves running ends with the call, unless run_in_background is set. To look at or change files, use read, edit and write: the output of cat does not count as reading. Commands run in a sandbox: they change files in the workspace and in /tmp only, without a network unless the user allowed one, and git's hooks and settings stay as they are.",
+    description="Run a command in bash and get its output. Each call is a fresh shell: the working directory and variables do not persist, standard input is empty, there is no terminal. What a command leaves running ends with the call, unless run_in_background is set. To look at or change files, use read, edit and write: the output of cat does not count as reading. Commands run in a sandbox: they change files in the workspace and in /tmp only, without a network unless the user allowed one. .git changes only by lines that run git; its hooks and settings stay as they are.",
     parameters={
         "additionalProperties": False,
         "description": "What the model passes where commands run in a sandbox.",
@@ -419,7 +419,10 @@ CONFINED_SHELL = Offer(
             },
             "sandbox_permissions": {
                 "anyOf": [
-                    {"enum": ["workspace-write", "danger-full-access"], "type": "string"},
+                    {
+                        "enum": ["git-write", "workspace-write", "danger-full-access"],
+                        "type": "string",
+                    },
                     {"type": "null"},
                 ],
                 "default": None,

@@ -85,6 +85,7 @@ class LocalShell:
         timeout: float,  # noqa: ASYNC109 (it is the command's, and its end is a result)
         output: Callable[[str], None],
         reach: Reach | None = None,  # noqa: ARG002 (there is no wider one)
+        git: bool = False,  # noqa: ARG002 (as the port has it)
     ) -> Ended:
         with script(command, self.scratch) as (argv, passed):
             launch = Launch(argv, self.environment, cwd, passed)

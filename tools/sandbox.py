@@ -14,8 +14,9 @@ import sys
 from collections.abc import Sequence
 from dataclasses import field
 
-from tools.base import Ended, Reach
+from tools.base import Ended, Git, Reach
 from tools.frozen import frozen
+from tools.git_work import names
 from tools.layers import Layers
 from tools.paths import is_inside
 from tools.probe import HELPER
@@ -49,6 +50,8 @@ class Fence:
     scratch: str
     """The session's own temporary folder: what commands see as /tmp."""
     network: bool = False
+    git: Git = field(default="always", kw_only=True)
+    """Which commands may change the repositories of the roots."""
     hidden: tuple[str, ...] = field(default=(), kw_only=True)
     """More that must not be read: our own settings, sessions and keys."""
     home: str = field(default="", kw_only=True)
@@ -71,9 +74,11 @@ class Survey:
 
 def survey(fence: Fence, cwd: str) -> Survey:
     """Look at the places that a fence is about."""
-    held = guard([root for root in fence.roots if root not in ("/", fence.scratch)])
+    roots = [root for root in fence.roots if root not in ("/", fence.scratch)]
+    held = guard(roots, sealed=fence.git != "always")
     if fence.reach == "read-only":
-        held = Guard(tuple(("read", path) for kind, path in held.places if kind == "write"), ())
+        shown = (path for kind, path in held.places if kind in ("write", "read"))
+        held = Guard(tuple(("read", path) for path in shown), ())
     homely = [f"{fence.home}/{name}" for name in _HIDDEN_AT_HOME] if fence.home else []
     hidden = [*_HIDDEN, *homely, *fence.hidden]
     shown = [*_SHOWN, *([os.path.realpath("/etc/resolv.conf")] if fence.network else [])]
@@ -131,6 +136,12 @@ _UNREACHED = re.compile(
     r"Network is unreachable|Could not resolve host|Temporary failure in name resolution"
     r"|Name or service not known|Connection refused|ENETUNREACH|EAI_AGAIN|No route to host"
 )
+_SEALED = {
+    "commands": ".git can be changed only by a line that runs git itself, and names .git nowhere "
+    'else, or with sandbox_permissions "git-write"',
+    "never": ".git can be changed by no command here: the user has it so",
+}
+"""What is said where a command would have changed a repository that it may not."""
 _TAIL = 4000
 """Characters at the end of the output in which a reason is looked for."""
 
@@ -144,6 +155,13 @@ def denials(ended: Ended, fence: Fence) -> tuple[str, ...]:
     notes: list[str] = []
     if _REFUSED.search(text):
         notes.append(f"file access denied {under}")
+    if fence.git in _SEALED and fence.reach == "workspace-write" and _is_of_git(text):
+        notes.append(_SEALED[fence.git])
     if not fence.network and _UNREACHED.search(text):
         notes.append(f"network access denied {under}")
     return tuple(notes)
+
+
+def _is_of_git(text: str) -> bool:
+    """Whether something in a repository was refused."""
+    return any(_REFUSED.search(line) and names(line, bare=False) for line in text.splitlines())

@@ -17,6 +17,7 @@ from typing import Protocol
 
 from tools.argv import Line, Seen, Word
 from tools.frozen import frozen
+from tools.git_work import names, works_on
 from tools.programs import only_reads
 from tools.wrappers import inner
 
@@ -40,6 +41,9 @@ _ARGUMENTS = frozenset(
         *("concatenation", "expansion", "simple_expansion", "command_substitution"),
         *("process_substitution", "arithmetic_expansion", "brace_expression"),
     }
+)
+_LEAVES = frozenset(
+    {"word", "string_content", "raw_string", "ansi_c_string", "heredoc_body", "heredoc_content"}
 )
 _JOINS = frozenset({"&&", "||", ";", "|"})
 _GROUPS = frozenset({"program", "list", "pipeline"})
@@ -93,9 +97,10 @@ def is_disguised(line: str) -> bool:
 def look(line: str) -> Line:
     """All that the line would run, as far as that can be told without running it."""
     plain = tuple(tuple(words) for words in commands(line))
-    sight = _Sight([], [])
+    sight = _Sight([], [], [])
     clear = sight.add(line, 0)
-    return Line(plain, (False,) * len(plain), tuple(sight.seen), tuple(sight.guessed), clear)
+    git = not any(sight.strays) and any(map(works_on, sight.seen))
+    return Line(plain, (False,) * len(plain), tuple(sight.seen), tuple(sight.guessed), clear, git)
 
 
 def commands(line: str) -> list[list[Word]]:
@@ -114,6 +119,8 @@ class _Sight:
 
     seen: list[Seen]
     guessed: list[Seen]
+    strays: list[bool]
+    """Of each line: something in it that is not for git may write to what it names: `.git`."""
 
     def add(self, line: str, depth: int) -> bool:
         """Look for the commands of one line; False: it may run others as well."""
@@ -122,6 +129,7 @@ class _Sight:
             return False
         source = line.strip(" \t\n").encode(errors="replace")
         root = parse(source)
+        self.strays.append(any(_may_write(one, source) for one in _naming(root, source)))
         clear = not (root.has_error or is_disguised(line) or _SPLIT_WORD.search(line))
         for node in _everywhere(root):
             if node.type in _SEPARATED and any(map(_is_odd, _gaps(node, source))):
@@ -149,6 +157,36 @@ class _Sight:
             for text in found.texts:
                 clear = self.add(text, depth + 1) and clear
         return clear
+
+
+def _naming(root: Node, source: bytes) -> Iterator[Node | None]:
+    """Of each word that names a repository: the command it is for, or None where it is for none."""
+    pending: list[tuple[Node, Node | None]] = [(root, None)]
+    while pending:
+        node, command = pending.pop()
+        if node.type == "command":
+            command = node
+        elif node.type == "redirected_statement" and node.children[0].type == "command":
+            command = node.children[0]
+        elif node.type == "file_redirect":
+            command = None
+        if node.type in _LEAVES and names(_text(node, source), bare=node.type == "word"):
+            yield command
+        pending.extend((child, command) for child in node.children)
+
+
+def _may_write(command: Node | None, source: bytes) -> bool:
+    """Whether a command that a repository is named to may change it, and is not meant to."""
+    if command is None:
+        return True
+    seen = tuple(_told_words(command, source))
+    if works_on(seen):
+        return False
+    found = inner(seen)
+    if found.texts and not found.hidden:
+        return False  # they are looked at by themselves
+    words = _words(command, source)
+    return not words or words[0].text == "cd" or not only_reads(words)
 
 
 def _everywhere(root: Node) -> Iterator[Node]:
