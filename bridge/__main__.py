@@ -10,7 +10,6 @@ goes to stderr, and no child can read or write the protocol's bytes.
 Rule 3: the end is quick and silent. A fault that ends the program is one line on stderr.
 """
 
-import gc
 import os
 import sys
 
@@ -105,25 +104,10 @@ def _serve(config: str | None, record: str | None) -> int:
     received, hello = _greet(stdin, stdout) if record is None else (b"", None)
     if not received and hello is None and record is None:
         return 0
-    # Loading makes many objects and no garbage; app.py switches the collector on again.
-    gc.disable()
-    _load_libraries()
-    from bridge.app import serve  # noqa: PLC0415 (the program behind the first answer)
+    from bridge.lean import serve  # noqa: PLC0415 (the program behind the first answer)
 
     asked = {} if record is None else {"record": record}
     return serve(config, stdin, stdout, received, hello, **asked)  # pyright: ignore[reportArgumentType] (JSON)
-
-
-def _load_libraries() -> None:
-    """Load what takes longest, without the parts that are of no use here."""
-    from importlib import import_module  # noqa: PLC0415 (the program behind the first answer)
-
-    from bridge import lean  # noqa: PLC0415 (as above)
-
-    lean.delay_dataclasses()
-    lean.without_plugins()
-    with lean.plain_typed_dicts():  # pydantic describes its own tables with a hundred of them
-        import_module("pydantic_core")
 
 
 def _leave_to_others() -> None:

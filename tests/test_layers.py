@@ -57,7 +57,8 @@ NEVER = [
     ("bridge.responses.*", ["bridge.acp*", "tools*"]),
     ("bridge.config", ["bridge.acp*", "bridge.responses*", "tools*"]),
     ("bridge.[!a]*", ["bridge.acp.stdio", "bridge.acp.methods"]),
-    ("bridge.[!_c]*", ["bridge.app"]),
+    ("bridge.[!_cl]*", ["bridge.app"]),
+    ("bridge.l[!e]*", ["bridge.app"]),
 ]
 """Importer, and what it must not import. Of the tools, the editor's side knows the plain data."""
 
