@@ -22,8 +22,8 @@ PURE = [
     "bridge.responses.quirks", "bridge.responses.refused", "bridge.responses.request",
     "bridge.responses.sse", "bridge.responses.upstream", "bridge.setup.jsonc", "tools.argv",
     "tools.base", "tools.charset", "tools.filetype", "tools.frozen", "tools.globs", "tools.hint",
-    "tools.notebook", "tools.page", "tools.paths", "tools.programs", "tools.schemas",
-    "tools.seen", "tools.splice", "tools.told", "tools.wrappers",
+    "tools.notebook", "tools.page", "tools.paths", "tools.programs", "tools.quiet", "tools.schemas",
+    "tools.seen", "tools.splice", "tools.told", "tools.wrapper", "tools.wrappers",
 ]  # fmt: skip
 IMPURE = {"asyncio", "logging", "os", "random", "subprocess", "time", "threading", "socket"}
 
