@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from bridge.core.rule import Rule, Sort, exactly
+from bridge.core.rule import FOR_PROJECT, Rule, Sort, exactly
 from bridge.core.rules import (
     BadRule,
     Fit,
@@ -638,6 +638,17 @@ def test_a_pattern_of_paths_is_read_as_gitignore_is(rule: str, path: str, covere
 )
 def test_a_denied_path_is_found_under_any_name(access: Access) -> None:
     assert fits(parsed("deny", "edit Secret"), "edit", access, SCOPE) == "yes"
+
+
+def test_an_answer_about_a_folder_is_about_that_of_the_workspace() -> None:
+    for folder in ("etc", "w"):
+        access = Access("edit", f"/w/{folder}/a")
+        made = allowed_for_good(access, ("/w",), FOR_PROJECT)
+        assert made.text == f"edit /{folder}/**"
+        assert allowing([made], "edit", access, SCOPE) == made
+        for path in (f"/{folder}/a", f"/{folder}/x/a"):
+            assert allowing([made], "edit", Access("edit", path, outside=True), SCOPE) is None
+    assert fits(made, "edit", Access("edit", "/w/other/a"), SCOPE) == "no"
 
 
 def test_an_allowed_path_is_the_one_that_a_link_leads_to() -> None:

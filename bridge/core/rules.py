@@ -17,7 +17,7 @@ from fnmatch import fnmatchcase
 from functools import lru_cache
 from typing import TypeAlias
 
-from bridge.core.rule import Rule, Sort, exactly
+from bridge.core.rule import FOR_PROJECT, FOR_SESSION, Rule, Sort, exactly
 from bridge.core.sought import Fit, mentioned, sought
 from tools.argv import Line, Word
 from tools.base import Access
@@ -78,11 +78,12 @@ def _is_about(rule: Rule, path: str, scope: Scope) -> bool:
 
 
 def _bases(rule: Rule, scope: Scope) -> Sequence[str]:
-    """The folders that the pattern may start at."""
+    """The folders that the pattern may start at; that of an answer names a folder of the roots."""
     *roots, home = scope
     if rule.about.startswith("~/"):
         return [home] if home else []
-    return [*roots, "/"] if rule.about.startswith("/") else roots
+    from_answer = rule.source in (FOR_SESSION, FOR_PROJECT)
+    return [*roots, "/"] if rule.about.startswith("/") and not from_answer else roots
 
 
 def _fits_line(rule: Rule, line: Line | None) -> Fit:
