@@ -159,6 +159,8 @@ class Access:
     """A command that is proven to only read, or a tool that the user trusts to."""
     held: bool = False
     """A command that a sandbox keeps to what the mode and the preset allow."""
+    unheld: str = ""
+    """Why it is not held though there is a sandbox, as a sentence for a person."""
     wider: bool = False
     """A command that is to run with fewer limits than the others."""
     named: str = ""

@@ -118,6 +118,7 @@ async def _prepare(arguments: ShellArguments, context: Context) -> Prepared | Re
         outside=not any(paths.is_inside(folder, root) for root in (*context.roots, *own)),
         harmless=wanted is None and line.reads != () and all(line.reads),
         held=hold.strength == "full" and wanted is None and not is_disguised(command),
+        unheld=_unheld(command, hold),
         wider=wanted is not None,
         line=line,
     )
@@ -168,6 +169,14 @@ _SHOWN = {
     "danger-full-access": "Outside the sandbox: it can do what you can do.",
 }
 """What a person is told of a command that is to run with these limits instead of others."""
+
+
+def _unheld(command: str, hold: Hold) -> str:
+    """Why a command is not held though there is a sandbox."""
+    if hold.strength == "partial":
+        return "The sandbox has gaps here."
+    is_unseen = hold.strength == "full" and is_disguised(command)
+    return "It holds characters that cannot be seen." if is_unseen else ""
 
 
 def _wanted(arguments: ShellArguments) -> Reach | None:
