@@ -52,6 +52,8 @@ class Workbench:
     shell: Callable[[Session], Shell]
     user_folder: str | None = None
     """Where the user's own instructions and skills are."""
+    private: tuple[str, ...] = ()
+    """Our own files and folders, resolved."""
     learn: Callable[[Session, str | None], Iterator[Learned]] = knowledge.due
     """What the model is to be told of the project now."""
     follow: Callable[[Sequence[Item], Session, Context], Awaitable[tuple[Item, ...]]] = (
@@ -100,6 +102,7 @@ def means(
         planning=session.mode == "plan",
         output=output,
         readable=knowledge.readable(bench.user_folder),
+        private=bench.private,
         is_barred=permits.barred(session),
         jobs=session.jobs,
         takes=session.takes,

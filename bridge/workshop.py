@@ -235,8 +235,9 @@ async def workshop(
 
     file = default_file(os.environ)
     folder = None if file is None else str(file.parent)
-    plain = Workbench(TOOLS, files, shell, folder)
-    confined = Workbench({**TOOLS, SHELL.name: CONFINED_SHELL}, files, shell, folder)
+    ours = tuple(map(os.path.realpath, private))
+    plain = Workbench(TOOLS, files, shell, folder, ours)
+    confined = Workbench({**TOOLS, SHELL.name: CONFINED_SHELL}, files, shell, folder, ours)
     if tape is not None:
         plain, confined = tape.taped(plain), tape.taped(confined)
     async with Transport(tap=None if tape is None else tape.tap) as transport:

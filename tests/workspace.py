@@ -73,6 +73,8 @@ class Workspace:
     seen: Seen = field(default_factory=Seen)
     tmp: str = ""
     takes: frozenset[str] = frozenset()
+    private: tuple[str, ...] = ()
+    readable: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         self.root = self.root.resolve()
@@ -102,6 +104,8 @@ class Workspace:
             planning=False,
             output=lambda _: None,
             takes=self.takes,
+            private=self.private,
+            readable=self.readable,
         )
         return await bound.prepare(context)
 

@@ -515,6 +515,8 @@ class Context:
     """Takes what a running call prints, piece by piece, for the person who watches."""
     readable: tuple[str, ...] = ()
     """Where files may be read without asking, besides the roots."""
+    private: tuple[str, ...] = ()
+    """Our own files and folders, resolved: settings, keys, sessions, answers."""
     is_barred: Callable[[str], bool] = lambda _: False
     """Whether a rule keeps the file at a resolved path from being read."""
     jobs: Jobs | None = None

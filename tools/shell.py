@@ -43,7 +43,7 @@ from tools.output import holds_unseen, one_line, spelled
 from tools.programs import only_reads
 from tools.shell_job import report
 from tools.shell_line import is_disguised, look
-from tools.target import meant
+from tools.target import is_hidden, meant
 
 _DEFAULT_TIMEOUT = 120_000
 _LONGEST_TIMEOUT = 600_000
@@ -284,7 +284,8 @@ async def _is_open(word: Word, folder: str, context: Context) -> bool:
     for path in (named, *found):
         resolved = await context.files.resolve(path)
         inside = any(paths.is_inside(resolved, root) for root in context.roots)
-        hidden = paths.is_secret(path) or paths.is_secret(resolved) or context.is_barred(resolved)
+        hidden = paths.is_secret(path) or is_hidden(resolved, context)
+        hidden = hidden or context.is_barred(resolved)
         if not inside or hidden:
             return False
     return True
