@@ -34,6 +34,7 @@ from tools.base import AnyTool, Context, Files, Person, Prepared, Result, Shell,
 from tools.buffers import BufferedFiles
 from tools.frozen import frozen
 
+_NOT_STORED = "The answer could not be stored: it holds for this session only."
 ABORTED = "Error: command aborted"
 NEVER_STARTED = "Error: tool call aborted before dispatch"
 
@@ -52,6 +53,8 @@ class Toolbox:
     shell: Callable[[Session], Shell]
     user_folder: str | None = None
     """Where the user's own skills are."""
+    private: tuple[str, ...] = ()
+    """Our own files and folders, resolved."""
 
     def tools_of(self, session: Session) -> Mapping[str, AnyTool]:
         """All that calls of this session may name."""
@@ -92,6 +95,7 @@ class Toolbox:
             planning=session.mode == "plan",
             output=output,
             readable=knowledge.readable(self.user_folder),
+            private=self.private,
             is_barred=permits.barred(session),
             jobs=session.jobs,
             takes=session.takes,
@@ -212,6 +216,7 @@ class Calls:
     ) -> Result | None:
         """None: the call may run."""
         session, access = self._session, prepared.access
+        mode = session.mode
         decision = permits.decide(session, call.name, access)
         match decision.verdict:
             case policy.Allow():
@@ -225,14 +230,19 @@ class Calls:
         offered = offers(session.mode, call.name, access, decision, session.roots)
         question = updates.question(announced, prepared.shown, decision.reason)
         answer = await self._editor.permission(question, offered, decision.reason)
-        if answer is not None and answer.rule is not None:
-            session.answers.keep(answer.rule)
+        lasting = None if answer is None else answer.rule
+        if lasting is not None and not session.answers.keep(lasting):
+            self._editor.notice("warning", _NOT_STORED)
         if answer is None or not answer.allows:
             session.decline(access)
             return _declined(prepared)
         # Mode and rules may have changed while the person thought about it.
         now = permits.decide(session, call.name, access).verdict
-        return Result.error(f"{call.name} {now.text}") if isinstance(now, policy.Deny) else None
+        if isinstance(now, policy.Deny):
+            return Result.error(f"{call.name} {now.text}")
+        if now == policy.Ask() and session.mode == "plan" != mode:
+            return await self._refused(call, announced, prepared)
+        return None
 
     async def _watched(self, announced: Announced, prepared: Prepared) -> Result:
         """Run the call; what a command prints is shown while it runs."""

@@ -112,10 +112,10 @@ class Machine:
         self, user_folder: str | None, taped: Callable[[Tools], Tools] | None
     ) -> tuple[Toolbox, Toolbox]:
         """The tools without and with a sandbox; taped gives those whose use is noted."""
-        files = LocalFiles()
+        files, private = LocalFiles(), tuple(map(os.path.realpath, self.private))
         both: list[Tools] = [TOOLS, {**TOOLS, CONFINED_SHELL.name: CONFINED_SHELL}]
         plain, confined = both if taped is None else map(taped, both)
         return (
-            Toolbox(plain, files, self.shell, user_folder),
-            Toolbox(confined, files, self.shell, user_folder),
+            Toolbox(plain, files, self.shell, user_folder, private),
+            Toolbox(confined, files, self.shell, user_folder, private),
         )

@@ -420,6 +420,50 @@ async def test_an_answer_that_denies_holds_for_the_session(tmp_path: Path) -> No
         assert all('"shell npm publish" (your answer for this session)' in one for one in denied)
 
 
+async def test_an_answer_that_cannot_be_stored_is_said_to_hold_for_the_session(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "permissions").touch()
+    calls = (shell("touch a"), shell("touch a"))
+    async with stage(tmp_path, working(*calls), top={"permission": "ask"}) as at:
+        at.editor.answers["session/request_permission"] = lambda _: {
+            "outcome": {"outcome": "selected", "optionId": "allow_always_project"}
+        }
+        await at.prompt()
+        assert len(asked(at)) == 1
+        assert "it holds for this session only" in json.dumps(at.news())
+        await at.prompt("/permissions")
+        assert "`shell touch a` exactly (your answer for this session)" in at.editor.text()
+
+
+async def test_plan_mode_that_begins_while_a_command_waits_asks_in_its_own_words(
+    tmp_path: Path,
+) -> None:
+    top = {"permission": "workspace-write"}
+    async with stage(tmp_path, working(shell("touch a")), top=top) as at:
+        at.editor.answers["session/request_permission"] = lambda _: None
+
+        async def question(number: int) -> Message:
+            return await at.editor.message(
+                lambda message: message.get("params") in asked(at)[number : number + 1]
+            )
+
+        prompt = [{"type": "text", "text": "Go on."}]
+        turn = await at.editor.begin("session/prompt", {"sessionId": at.session, "prompt": prompt})
+        first = await question(0)
+        plan = {"sessionId": at.session, "modeId": "plan"}
+        await at.editor.request("session/set_mode", plan)
+        allowed = {"outcome": {"outcome": "selected", "optionId": "allow_once"}}
+        await at.editor.reply(first["id"], allowed)
+        second = await question(1)
+        assert "In plan mode nothing may change" in json.dumps(second["params"])
+        assert list(at.workspace.iterdir()) == []
+        await at.editor.reply(second["id"], allowed)
+        assert (await at.editor.result(turn))["stopReason"] == "end_turn"
+        assert len(asked(at)) == 2
+        assert [path.name for path in at.workspace.iterdir()] == ["a"]
+
+
 async def test_what_can_be_taken_back_is_told(tmp_path: Path) -> None:
     top = {"permissions": {"deny": ["shell touch"]}}
     async with stage(tmp_path, FakeResponses(), top=top) as at:

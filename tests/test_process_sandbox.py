@@ -241,3 +241,26 @@ async def test_a_command_runs_in_the_tmp_that_commands_see(tmp_path: Path) -> No
         await shell(here, editor, session, "mkdir sub; echo yes > sub/a")
         assert await shell(here, editor, session, "cat a; echo x > b", workdir="sub") == "yes\n"
         assert asked(editor) == []
+
+
+async def test_our_own_files_are_asked_about_where_the_home_is_the_workspace(
+    tmp_path: Path,
+) -> None:
+    async with machine(tmp_path, settings=ORDINARY) as here, here.agent() as agent:
+        editor = agent.editor
+        editor.answers["session/request_permission"] = choose("reject_once")
+        session = await editor.new_session(here.folder)
+        state = here.folder / "home" / "state" / "responses-acp"
+        for name, arguments in (
+            ("write", {"file_path": f"{state}/permissions/x.json", "content": "{}"}),
+            ("write", {"file_path": str(here.folder / "home/config/responses-acp/config.toml"),
+                       "content": "x"}),
+            ("read", {"file_path": str(here.config)}),
+        ):  # fmt: skip
+            call = await begin_prompt(editor, session)
+            request = await here.model.request()
+            await request.ask_for(f"c{len(here.model.requests)}", name, **arguments)
+            await (await here.model.request()).answer()
+            await editor.result(call)
+        assert len(asked(editor)) == 3
+        assert not (state / "permissions").exists()

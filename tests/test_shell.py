@@ -309,12 +309,22 @@ async def confined(
         return await bound.prepare(context(cwd, shell, lambda _: None))
 
 
+async def test_a_command_with_unseen_characters_is_not_said_to_be_held(cwd: str) -> None:
+    call = await confined({"command": "a\rb"}, cwd, ScriptedShell(holds=HELD))
+    assert isinstance(call, Prepared)
+    assert (call.access.held, call.access.unheld) == (
+        False,
+        "It holds characters that cannot be seen.",
+    )
+
+
 @pytest.mark.parametrize(
     ("hold", "arguments", "access", "shown", "reach"),
     [
         (HELD, {}, Access("run", "make", held=True), None, None),
         (HELD, {"command": "ls"}, Access("run", "ls", harmless=True, held=True), None, None),
-        (LEAKY, {}, Access("run", "make"), "In a sandbox with gaps: a; b.", None),
+        (LEAKY, {}, Access("run", "make", unheld="The sandbox has gaps here."),
+         "In a sandbox with gaps: a; b.", None),
         (FREE, {}, Access("run", "make"), None, None),
         (OPEN, {}, Access("run", "make"), "Without a sandbox: it can do what you can do.", None),
         (HELD, WIDER, Access("run", "make", wider=True), "Outside the sandbox: it can do what you "

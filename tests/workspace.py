@@ -76,6 +76,8 @@ class Workspace:
     takes: frozenset[str] = frozenset()
     barred: bool = False
     """A rule keeps every file from being read."""
+    private: tuple[str, ...] = ()
+    readable: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         self.root = self.root.resolve()
@@ -106,6 +108,8 @@ class Workspace:
             output=lambda _: None,
             takes=self.takes,
             is_barred=lambda _: self.barred,
+            private=self.private,
+            readable=self.readable,
         )
         return await bound.prepare(context)
 

@@ -158,6 +158,8 @@ class Access:
     """A command that is proven to only read, or a tool that the user trusts to."""
     held: bool = False
     """A command that a sandbox keeps to what the mode and the preset allow."""
+    unheld: str = ""
+    """Why it is not held though there is a sandbox, as a sentence for a person."""
     wider: bool = False
     """A command that is to run with fewer limits than the others."""
     named: str = ""
@@ -522,6 +524,8 @@ class Context:
     """Takes what a running call prints, piece by piece, for the person who watches."""
     readable: tuple[str, ...] = ()
     """Where files may be read without asking, besides the roots."""
+    private: tuple[str, ...] = ()
+    """Our own files and folders, resolved: settings, keys, sessions, answers."""
     is_barred: Callable[[str], bool] = lambda _: False
     """Whether a rule keeps the file at a resolved path from being read."""
     jobs: Jobs | None = None

@@ -43,7 +43,7 @@ from tools.output import holds_unseen, one_line, spelled
 from tools.programs import only_reads
 from tools.shell_job import report
 from tools.shell_line import is_disguised, look
-from tools.target import meant
+from tools.target import is_hidden, meant
 
 _DEFAULT_TIMEOUT = 120_000
 _LONGEST_TIMEOUT = 600_000
@@ -119,6 +119,7 @@ async def _prepare(arguments: ShellArguments, context: Context) -> Prepared | Re
         outside=not any(paths.is_inside(folder, root) for root in (*context.roots, *own)),
         harmless=wanted is None and line.reads != () and all(line.reads),
         held=hold.strength == "full" and wanted is None and not is_disguised(command),
+        unheld=_unheld(command, hold),
         wider=wanted is not None,
         line=line,
     )
@@ -170,6 +171,14 @@ _SHOWN = {
     "danger-full-access": "Outside the sandbox: it can do what you can do.",
 }
 """What a person is told of a command that is to run with these limits instead of others."""
+
+
+def _unheld(command: str, hold: Hold) -> str:
+    """Why a command is not held though there is a sandbox."""
+    if hold.strength == "partial":
+        return "The sandbox has gaps here."
+    is_unseen = hold.strength == "full" and is_disguised(command)
+    return "It holds characters that cannot be seen." if is_unseen else ""
 
 
 def _wanted(arguments: ShellArguments, hold: Hold, line: Line) -> Wider | None:
@@ -287,7 +296,8 @@ async def _is_open(word: Word, folder: str, context: Context) -> bool:
     for path in (named, *found):
         resolved = await context.files.resolve(path)
         inside = any(paths.is_inside(resolved, root) for root in context.roots)
-        hidden = paths.is_secret(path) or paths.is_secret(resolved) or context.is_barred(resolved)
+        hidden = paths.is_secret(path) or is_hidden(resolved, context)
+        hidden = hidden or context.is_barred(resolved)
         if not inside or hidden:
             return False
     return True

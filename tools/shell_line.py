@@ -19,6 +19,7 @@ from tools.argv import Line, Seen, Word
 from tools.frozen import frozen
 from tools.git_work import names, works_on
 from tools.programs import only_reads
+from tools.quiet import runs_none
 from tools.wrappers import inner
 
 _LONGEST = 8 * 1024
@@ -136,6 +137,10 @@ class _Sight:
                 clear = False
             if node.type == "word" and _GLUED.search(_ESCAPE.sub("", _text(node, source))):
                 clear = False
+            if node.type in ("command", "declaration_command"):
+                self.guessed.extend(_set_before(node, source))
+            if node.type in ("command", "redirected_statement"):
+                self.guessed.extend(_fed(node, source))
             if node.type == "command":
                 clear = self._follow(tuple(_told_words(node, source)), depth) and clear
             if node.type == "redirected_statement" and node.children[0].type == "command":
@@ -219,6 +224,21 @@ def _behind(redirection: Node, source: bytes) -> Iterator[str | None]:
     words = [node for node in redirection.children if node.type in _ARGUMENTS]
     opens = any(node.type in (">&-", "<&-", "<<", "<<-") for node in redirection.children)
     yield from (_told(node, source) for node in words[0 if opens else 1 :])
+
+
+def _set_before(command: Node, source: bytes) -> Iterator[Seen]:
+    """The values of variables that a command gets: programs run what EDITOR and others hold."""
+    for node in command.children:
+        if node.type == "variable_assignment":
+            yield (_text(node, source).partition("=")[2],)
+
+
+def _fed(node: Node, source: bytes) -> Iterator[Seen]:
+    """The texts that a program gets on its standard input, if it may run what it is told."""
+    fed = [_text(one, source) for one in node.children if one.type.startswith("here")]
+    words = _redirected(node, source) if node.type == "redirected_statement" else ()
+    if fed and not runs_none(words or tuple(_told_words(node, source))):
+        yield from ((text,) for text in fed)
 
 
 def _told_words(command: Node, source: bytes) -> Iterator[str | None]:
