@@ -28,6 +28,8 @@ class Connection:
         self._peer = peer
         self._stdio = stdio
         self._waiting: dict[int | str, _Waiting] = {}
+        self.knows_cancelling = False
+        """The editor has taken back a request itself, so it knows what that means."""
 
     def notify(self, method: str, params: Mapping[str, object]) -> None:
         """Send a notification."""
@@ -52,7 +54,8 @@ class Connection:
     async def request(self, method: str, params: Mapping[str, object]) -> Json:
         """Ask the editor and wait for as long as it takes; EditorError if it refuses.
 
-        Whoever is cancelled while waiting gives the request up; a late answer changes nothing.
+        Whoever is cancelled while waiting gives the request up, which the editor is told where it
+        knows the word (ACP, Cancellation); a late answer changes nothing.
         """
         request, waiting = self._peer.request(method, params), _Waiting()
         self._waiting[request] = waiting
@@ -60,7 +63,8 @@ class Connection:
         try:
             await waiting.arrived.wait()
         finally:
-            self._waiting.pop(request, None)
+            if self._waiting.pop(request, None) is not None and self.knows_cancelling:
+                self.notify("$/cancel_request", {"requestId": request})
         return _result(waiting.reply)
 
     def settle(self, reply: Reply) -> None:

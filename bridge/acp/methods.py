@@ -267,6 +267,7 @@ def _cancel(agent: Agent, params: schema.CancelParams) -> None:
 
 
 def _cancel_request(agent: Agent, params: schema.CancelRequestParams) -> None:
+    agent.connection.knows_cancelling = True
     scope = agent.scopes.get(params.request_id)
     if scope is not None:
         scope.cancel()
