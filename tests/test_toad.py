@@ -8,19 +8,11 @@ from typing import Any
 
 import pytest
 
-from tests import toad
 from tests.sdk_stage import TURNS, check_demo, demo, surroundings
 from tests.terminal import Terminal
+from tests.toad import TYPING, Toad
 
 pytestmark = pytest.mark.slow
-
-_PROMPT = "▊ \N{HEAVY RIGHT-POINTING ANGLE QUOTATION MARK ORNAMENT}"
-"""What Toad shows before a prompt that is being typed."""
-
-
-@pytest.fixture(scope="module")
-def client(tmp_path_factory: pytest.TempPathFactory) -> toad.Toad:
-    return toad.installed(tmp_path_factory.mktemp("toad"))
 
 
 class Person:
@@ -38,7 +30,7 @@ class Person:
     def ask(self, prompt: str) -> None:
         """Type a prompt, and send it."""
         made = len(self._asked())
-        self.terminal.type(prompt, lambda screen: f"{_PROMPT} {prompt[:20]}" in screen)
+        self.terminal.type(prompt, lambda screen: f"{TYPING} {prompt[:20]}" in screen)
         self.terminal.press("Enter", lambda _: len(self._asked()) > made)
 
     def decide(self, key: str, outcome: str) -> None:
@@ -70,15 +62,13 @@ def ended(person: Person, *reasons: str) -> None:
     assert person.answers("stopReason") == [*reasons]
 
 
-def test_an_edit_a_permission_a_cancel_and_another_prompt(
-    client: toad.Toad, tmp_path: Path
-) -> None:
+def test_an_edit_a_permission_a_cancel_and_another_prompt(toad: Toad, tmp_path: Path) -> None:
     agent, work = demo(tmp_path), tmp_path / "work"
     # Toad shows modes and no other option: the project asks before edits and commands.
     (work / ".responses-acp.toml").write_text('permission = "ask"\n', encoding="utf-8")
-    command = [str(client.program), "acp", shlex.join(agent), str(work)]
+    command = [str(toad.program), "acp", shlex.join(agent), str(work)]
     environment = {"PATH": os.environ["PATH"], **surroundings(tmp_path)}
-    with Terminal(client.tmux, tmp_path / "tmux", command, environment) as terminal:
+    with Terminal(toad.tmux, tmp_path / "tmux", command, environment) as terminal:
         person = Person(terminal, tmp_path / "record")
         person.ask(TURNS[0])
         person.decide("a", "allow_once")

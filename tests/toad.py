@@ -18,6 +18,9 @@ _TOAD = "batrachian-toad==0.6.20"
 _PYTHON = "3.14"
 _PATIENCE = 300
 
+TYPING = "▊ \N{HEAVY RIGHT-POINTING ANGLE QUOTATION MARK ORNAMENT}"
+"""What it shows before a prompt that is being typed."""
+
 
 @frozen
 class Toad:
