@@ -25,7 +25,7 @@ from bridge.acp.methods import take
 from bridge.acp.peer import Peer
 from bridge.acp.stdio import Stdio
 from bridge.catalogues import Catalogues, is_asked
-from bridge.config import Config
+from bridge.config import Config, Provider
 from bridge.core import handshake
 from bridge.core.wire import JsonObject
 from bridge.session import Prompt, Session
@@ -103,6 +103,7 @@ async def run(
             attend=answers.attend,
             discover=discover,
             forget_keys=answers.forget_keys,
+            find_key=answers.find_key,
             machine_file=configuration.machine_file(),
             user_folder=_user_folder(),
         )
@@ -219,6 +220,11 @@ class Answers:
         """Let keys be got anew."""
         if self._workshop is not None:
             self._workshop.models.keys.forget()
+
+    async def find_key(self, provider: Provider) -> None:
+        """Have a server's key at hand."""
+        await self.warm_up()
+        await self._workshop.models.keys.key(provider)
 
     async def discover(self, catalogues: Catalogues, config: Config, agent: Agent) -> None:
         """Ask the servers for their models."""

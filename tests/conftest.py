@@ -8,6 +8,7 @@ import pytest
 from hypothesis import settings
 
 from tests import pairing, wheels
+from tests import toad as terminal_client
 
 # CI judges the change and not its luck: there the examples are the same every time.
 # How long an example takes says more of the machine than of the program.
@@ -45,3 +46,9 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("built")
     wheels.build(wheels.HOME, folder)
     return folder
+
+
+@pytest.fixture(scope="session")
+def toad(tmp_path_factory: pytest.TempPathFactory) -> terminal_client.Toad:
+    """Toad, installed."""
+    return terminal_client.installed(tmp_path_factory.mktemp("toad"))

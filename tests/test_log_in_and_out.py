@@ -296,3 +296,53 @@ async def test_a_key_that_is_kept_meanwhile_is_read_and_a_logout_forgets_it(
         assert json.loads(await anyio.Path(file).read_text()) == {}
         code, _ = await refused(editor, "authenticate", {"methodId": "config"})
         assert code == -32000
+
+
+def printing(here: Machine, script: str) -> None:
+    """Have a shell script print the key of the model's server."""
+    text = here.config.read_text(encoding="utf-8")
+    source = f"api_key_command = {json.dumps(['sh', '-c', script])}"
+    assert 'api_key_env = "TEST_KEY"' in text
+    here.config.write_text(text.replace('api_key_env = "TEST_KEY"', source), encoding="utf-8")
+
+
+@pytest.mark.anyio
+async def test_to_log_in_runs_the_program_that_prints_the_key(tmp_path: Path) -> None:
+    async with machine(tmp_path) as here:
+        runs, secret = tmp_path / "runs", tmp_path / "secret"
+        printing(here, f"echo >> {runs}; cat {secret}")
+        async with here.agent() as agent:
+            editor = agent.editor
+            code, text = await refused(editor, "authenticate", {"methodId": "config"})
+            assert (code, "api_key_command sh failed (exit code 1)" in text) == (-32000, True)
+            code, text = await refused(editor, "authenticate", {"methodId": "other"})
+            assert (code, "unknown authentication method" in text) == (-32602, True)
+            secret.write_text(KEY)
+            await editor.request("logout", {})
+            assert await editor.request("authenticate", {"methodId": "config"}) == {}
+            assert await editor.request("authenticate", {"methodId": "config"}) == {}
+            session = await editor.new_session(here.workspace)
+            call = await begin_prompt(editor, session)
+            asked = await here.model.request()
+            assert KEY in asked.head
+            await asked.answer()
+            await editor.result(call)
+            assert runs.read_text() == "\n" * 4, "each log in runs it once, and the prompt does not"
+
+
+@pytest.mark.anyio
+async def test_a_log_in_that_waits_for_a_program_can_be_given_up(tmp_path: Path) -> None:
+    async with machine(tmp_path) as here:
+        begun = tmp_path / "begun"
+        os.mkfifo(begun)
+        begun_by = os.open(begun, os.O_RDONLY | os.O_NONBLOCK)
+        printing(here, f"echo > {begun}; exec sleep 600")
+        async with here.agent() as agent:
+            editor = agent.editor
+            call = await editor.begin("authenticate", {"methodId": "config"})
+            await anyio.wait_readable(begun_by)
+            await editor.notify("$/cancel_request", {"requestId": call})
+            with pytest.raises(Refused) as error:
+                await editor.result(call)
+            assert error.value.code == -32800
+        os.close(begun_by)

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shlex
 import tarfile
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,10 @@ from bridge.demo.client import Client
 from bridge.demo.model import scripted_model
 from bridge.demo.screen import Screen
 from bridge.setup.editors import EDITORS, Launch
+from tests.npm import installed, node
 from tests.picture import QUESTION, in_a_terminal
+from tests.terminal import Terminal
+from tests.toad import TYPING, Toad
 from tests.wheels import BESIDE, HOME, PYTHON, bare, offline
 
 README = (HOME / "README.md").read_text(encoding="utf-8")
@@ -58,10 +62,11 @@ def test_every_command_is_followed() -> None:
     assert [one for one in COMMANDS if one not in ELSEWHERE] == [*FOLLOWED, *AFTER_A_TURN]
 
 
-@pytest.fixture(scope="module")
-def desk(built: Path, house: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+@pytest.fixture
+def desk(built: Path, tmp_path: Path) -> Path:
     """A folder with a checkout, a home that knows Zed, and programs that people have."""
-    desk = tmp_path_factory.mktemp("desk")
+    desk = tmp_path / "desk"
+    desk.mkdir()
     with tarfile.open(next(built.glob("*.tar.gz"))) as archive:
         archive.extractall(desk, filter="data")
     next(desk.glob("responses_acp-*")).rename(desk / "checkout")
@@ -80,7 +85,7 @@ class Newcomer:
         self.program = self.home / ".local" / "bin" / "responses-acp"
         self.record = desk / "record"
         # pipx gets a place of its own: the README offers it beside uv, not after it.
-        self._environment = {
+        self.environment = {
             **bare(self.home, self.program.parent, desk / "bin"),
             **offline(house, PYTHON),
             "TERM": "xterm",
@@ -94,7 +99,7 @@ class Newcomer:
     def follow(self, command: str, expected: str) -> None:
         """Run a command as it stands in the README, and say yes where it asks."""
         line = ["sh", "-c", command]
-        code, text = in_a_terminal(line, self._environment, self.checkout, QUESTION)
+        code, text = in_a_terminal(line, self.environment, self.checkout, QUESTION)
         assert code == 0, text
         assert expected in re.sub(r"\x1b\[[0-9;]*m", "", text), text
 
@@ -102,7 +107,7 @@ class Newcomer:
         """Have one turn; the id of its session."""
         screen = Screen(lambda _: None, colour=False, folder="")
         command = [str(self.program), "--record", str(self.record)]
-        with Client(command, self._environment, screen, lambda _: "yes") as client:
+        with Client(command, self.environment, screen, lambda _: "yes") as client:
             client.open(str(self.checkout), "default")
             assert client.prompt("hello") == "end_turn"
         (kept,) = self.sessions()
@@ -137,6 +142,33 @@ def test_a_newcomer_follows_the_readme_to_a_working_agent(desk: Path, house: Pat
     assert removed == {"agent_servers": {}}
     assert newcomer.sessions() == []
     assert os.access(desk / "pipx" / "responses-acp", os.X_OK)
+
+
+@pytest.mark.slow
+def test_a_newcomer_has_a_turn_in_acpx_and_in_toad(desk: Path, house: Path, toad: Toad) -> None:
+    with scripted_model() as url:
+        newcomer = Newcomer(desk, house, url)
+        newcomer.follow("uv tool install .", FOLLOWED["uv tool install ."])
+        newcomer.follow("responses-acp setup acpx --write", "config.json is changed")
+        acpx = installed("acpx@0.19.1", desk / "npm") / "acpx" / "dist" / "cli.js"
+        (desk / "bin" / "acpx").write_text(f'#!/bin/sh\nexec {node()} {acpx} "$@"\n')
+        (desk / "bin" / "acpx").chmod(0o755)
+        newcomer.follow(in_the_text("acpx responses exec .+?"), "That is what is here")
+        line = in_the_text("toad acp .+?").replace("/path/to/responses-acp", str(newcomer.program))
+        command = shlex.split(line.replace("PROJECT", str(newcomer.checkout)))
+        command[0] = str(toad.program)
+        with Terminal(toad.tmux, desk / "tmux", command, newcomer.environment) as terminal:
+            terminal.see(" default")
+            terminal.type("hello", lambda screen: f"{TYPING} hello" in screen)
+            terminal.press("Enter", lambda screen: "That is what is here" in screen)
+            terminal.press("C-q", lambda screen: not screen)
+    assert len(newcomer.sessions()) == 2
+
+
+def in_the_text(words: str) -> str:
+    """The one command line of this kind that stands within a sentence."""
+    (found,) = re.findall(f"`({words})`", README)
+    return found
 
 
 def test_every_command_line_in_the_text_is_one_that_is_read() -> None:
@@ -179,32 +211,8 @@ def test_no_block_is_without_a_reader() -> None:
 OURS = Launch("/path/to/responses-acp")
 
 
-def test_the_entries_of_json_are_those_that_setup_writes() -> None:
-    given = {"env": {"OPENAI_API_KEY": "…"}}
-    entries = [json.loads(text) for text in shown("json")]
-    for name, entry in zip(("zed", "jetbrains", "vscode"), entries, strict=True):
-        file = EDITORS[name].file
-        assert file is not None
-        first, second = file.path(OURS)
-        assert entry == {first: {second: {**file.entry(OURS), **given}}}
-
-
-@pytest.mark.parametrize(
-    ("language", "editor", "key", "written"),
-    [
-        ("lua", "codecompanion", '      env = { OPENAI_API_KEY = "OPENAI_API_KEY" },\n',
-         [('["responses"]', "responses")]),
-        ("elisp", "agent-shell",
-         "\n" + " " * 40 + ":environment-variables '(\"OPENAI_API_KEY=…\")",
-         [("'()", "nil"), ('"responses> "', '"Responses> "')]),
-    ],
-)  # fmt: skip
-def test_the_code_for_editors_is_what_setup_shows(
-    language: str, editor: str, key: str, written: list[tuple[str, str]]
-) -> None:
-    (text,) = shown(language)
-    assert key in text
-    expected = EDITORS[editor].text(OURS)
-    for ours, theirs in written:
-        expected = expected.replace(ours, theirs)
-    assert text.replace(key, "").strip() == expected
+def test_the_entries_are_what_setup_shows() -> None:
+    texts = {name: editor.text(OURS) for name, editor in EDITORS.items()}
+    assert f"**Toad**, in a terminal: `{texts.pop('toad')}`" in README
+    blocks = [text.strip() for language in ("json", "lua", "elisp") for text in shown(language)]
+    assert sorted(blocks) == sorted(texts.values())

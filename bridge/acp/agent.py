@@ -13,7 +13,7 @@ from anyio.abc import TaskGroup
 
 from bridge.acp.connection import Connection
 from bridge.acp.editor import SessionEditor
-from bridge.config import Config
+from bridge.config import Config, Provider
 from bridge.core import secrets
 from bridge.core.handshake import Capabilities
 from bridge.errors import NOT_FOUND, EditorError, LoginRequired
@@ -42,6 +42,10 @@ class Pending:
     """Ends it when the editor gives the request up; None: it is finished all the same."""
 
 
+async def _no_key(_: Provider) -> None:
+    """Find no key: nothing is run here."""
+
+
 @dataclass(eq=False, slots=True)
 class Agent:
     """What the handlers work with; owner of the sessions."""
@@ -62,6 +66,8 @@ class Agent:
     """Called with a new session: the servers may be asked for their models."""
     forget_keys: Callable[[], None] = lambda: None
     """Called at a logout and at a login: what is known of keys is to be found out anew."""
+    find_key: Callable[[Provider], Awaitable[None]] = _no_key
+    """Runs the program that prints a server's key; LoginRequired or ConfigError."""
     is_logged_out: bool = False
     """The person logged out: nothing goes to a model until they log in."""
     machine_file: Path | None = None

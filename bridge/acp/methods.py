@@ -6,8 +6,8 @@ model, a tool or the editor goes on as a task of its own and answers later.
 Rule 3: a request is answered once, whatever happens in its handler.
 """
 
-from collections.abc import Callable, Iterable
-from contextlib import suppress
+from collections.abc import Callable, Generator, Iterable
+from contextlib import contextmanager, suppress
 from typing import Any, Generic, TypeVar
 
 from anyio import CancelScope
@@ -17,6 +17,7 @@ from bridge import log, options
 from bridge.acp import schema, sessions
 from bridge.acp.agent import Agent, Answered, Pending, RequestId
 from bridge.acp.peer import Note, Reply, Request
+from bridge.config import Provider
 from bridge.core import content, handshake, updates
 from bridge.core.records import Item
 from bridge.core.wire import JsonObject
@@ -133,19 +134,37 @@ def _initialize(agent: Agent, params: schema.AnyParams) -> Answered:
     return Answered(result)
 
 
-def _authenticate(agent: Agent, params: schema.AuthenticateParams) -> Answered:
+def _authenticate(agent: Agent, params: schema.AuthenticateParams) -> Answered | Pending:
+    """Look for the key anew; where a program prints it, that runs and may be given up."""
     if params.method_id == handshake.TERMINAL_METHOD:
         # ACP, Authentication: a method of type "terminal" must not be passed to `authenticate`.
         raise EditorError(INVALID_PARAMS, "methodId: this method is run in a terminal")
     agent.forget_keys()
+    with _of_method(params.method_id):
+        provider = _default_provider(agent)
+        provider.credentials(agent.environment)
+    if provider.api_key_command is None:
+        agent.is_logged_out = False
+        return Answered({})
+
+    async def run() -> Answered:
+        with _of_method(params.method_id):
+            await agent.find_key(provider)
+        agent.is_logged_out = False
+        return Answered({})
+
+    return Pending(run, CancelScope())
+
+
+@contextmanager
+def _of_method(method: str) -> Generator[None]:
+    """A missing key is the matter of the method that we offer; any other is unknown."""
     try:
-        _check_credentials(agent)
+        yield
     except LoginRequired:
-        if params.method_id != handshake.AUTH_METHOD:
+        if method != handshake.AUTH_METHOD:
             raise EditorError(INVALID_PARAMS, "methodId: unknown authentication method") from None
         raise
-    agent.is_logged_out = False
-    return Answered({})
 
 
 def _logout(agent: Agent, _params: schema.AnyParams) -> Answered:
@@ -157,10 +176,9 @@ def _logout(agent: Agent, _params: schema.AnyParams) -> Answered:
     return Answered({})
 
 
-def _check_credentials(agent: Agent) -> None:
+def _default_provider(agent: Agent) -> Provider:
     config = agent.load_config()
-    provider = config.providers[config.models[config.default_model].provider]
-    provider.credentials(agent.environment)
+    return config.providers[config.models[config.default_model].provider]
 
 
 # -- options -------------------------------------------------------------------------------------
