@@ -25,7 +25,7 @@ from bridge.core.content import attached
 from bridge.core.effects import FunctionCall
 from bridge.core.permission import offers
 from bridge.core.records import Announced, Item, Learned, Planned, Returned, SawFile
-from bridge.core.wire import load_object
+from bridge.core.wire import Settled, load_object
 from bridge.errors import BridgeError
 from bridge.responses.request import function_tool
 from bridge.session import Session
@@ -65,7 +65,9 @@ class Workbench:
         """The tools as a request names them; the same list every time."""
         if strict not in self._offered:
             self._offered[strict] = [
-                function_tool(tool.name, tool.description, tool.parameters(), strict=strict)
+                Settled(
+                    function_tool(tool.name, tool.description, tool.parameters(), strict=strict)
+                )
                 for tool in self.tools.values()
             ]
         return self._offered[strict]
