@@ -30,6 +30,8 @@ _ERROR_SECONDS = 5.0
 """How long we read what an error status has to say, all in all."""
 _REASON_SECONDS = 1.0
 """How long we read on after a failure without a reason, for the reason."""
+_END_SECONDS = 0.05
+"""How long we wait for the end of a body of which nothing more is needed."""
 _NO_NAME = "message"
 """What the grammar of event streams calls a frame that has no name."""
 _NO_STREAM = (b"{", b"[", b"<")
@@ -112,6 +114,8 @@ class Answer:
         """Read ahead."""
         self._first: list[Event] = []
         self._over = False
+        self._is_whole = False
+        """Nothing that counts can come any more."""
 
     def __aiter__(self) -> "Answer":
         return self
@@ -125,7 +129,15 @@ class Answer:
     async def close(self) -> None:
         """Hang up; the server stops when it notices."""
         with anyio.CancelScope(shield=True):
+            if self._is_whole:
+                await self._read_on()
             await self._reply.close()
+
+    async def _read_on(self) -> None:
+        """Read what is left, if that comes soon: then the connection serves the next request."""
+        with anyio.move_on_after(_END_SECONDS), suppress(ModelError):
+            while await self._reply.read() is not None:
+                pass
 
     async def begin(self) -> None:
         """Read up to the first event that means something, or the last."""
@@ -174,6 +186,7 @@ class Answer:
         for number, event in enumerate(events):
             match event:
                 case Ended():
+                    self._is_whole = True
                     break
                 case Failure():
                     return [*events[:number], await self._explained(event, events[number + 1 :])]
@@ -188,7 +201,7 @@ class Answer:
         # The bytes have no name here: a frame may be large, and there are enough copies of it.
         for name, text in self._reply.frames(frames.end() if data is None else frames.feed(data)):
             if text.strip() == "[DONE]":
-                self._over = True
+                self._over = self._is_whole = True
                 break
             events.append(_event(name, text))
         if frames.waiting > _MOST_ANSWER_BYTES:

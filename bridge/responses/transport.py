@@ -22,7 +22,7 @@ import httpx
 from anyio.abc import TaskGroup, TaskStatus
 from httpx_sse import EventSource
 
-from bridge.beside import beside
+from bridge.beside import group
 from bridge.core.wire import Json, dump_lists, load
 from bridge.errors import (
     BadStream,
@@ -134,7 +134,7 @@ class Transport:
         request is sent once more only where that makes sense; else its own fault is raised.
         """
         content = dump_lists(body)
-        async with AsyncExitStack() as leases, beside() as tasks:
+        async with AsyncExitStack() as leases, group() as tasks:
             opening: Opening = partial(self._open, endpoint, content, leases, tasks)
             if self._tap is not None:
                 opening = self._tap(content, opening)
@@ -343,8 +343,9 @@ class _Reply:
 
     async def close(self) -> None:
         """Hang up."""
-        self._reading.cancel()
-        await self._over.wait()
+        if not self._over.is_set():
+            self._reading.cancel()
+            await self._over.wait()
         await self._response.aclose()
 
 
