@@ -9,11 +9,11 @@ Rule 3: what an answer is, its first byte tells: servers label streams as JSON, 
 """
 
 import time
-from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from math import inf
-from typing import Protocol, TypeAlias
+from typing import Protocol, TypeAlias, TypeVar
 
 import anyio
 
@@ -37,6 +37,7 @@ _NO_NAME = "message"
 _NO_STREAM = (b"{", b"[", b"<")
 """How bodies begin that are no streams: JSON and HTML."""
 
+T = TypeVar("T")
 
 OnWait: TypeAlias = Callable[[Fault, int, int, float], None]
 """Told of a wait before another attempt: why, which attempt failed, of how many, seconds."""
@@ -91,8 +92,7 @@ class Reply(Protocol):
 async def begun(endpoint: Endpoint, host: str, opening: Callable[[], Awaitable[Reply]]) -> "Answer":
     """The answer, read up to the first event that means something; raises ModelError."""
     patience = _Patience(endpoint, host)
-    with patience.waiting():
-        reply = await opening()
+    reply = await patience.wait_for(opening)
     answer = Answer(reply, endpoint, patience)
     try:
         await answer.begin()
@@ -175,8 +175,7 @@ class Answer:
         if self._kept:
             data, self._kept = self._kept, b""
             return data
-        with self._patience.waiting():
-            data = await self._reply.read()
+        data = await self._patience.wait_for(self._reply.read)
         self._patience.has_begun = True
         return data
 
@@ -282,14 +281,12 @@ class _Patience:
         self.has_begun = False
         """A byte of the body has come."""
 
-    @contextmanager
-    def waiting(self) -> Generator[None]:
-        """Wait inside, for as long as is allowed; raises Unreachable after that."""
+    async def wait_for(self, what: Callable[[], Awaitable[T]]) -> T:
+        """Wait for as long as is allowed; raises Unreachable after that."""
         idle = anyio.current_time() + self._endpoint.idle_timeout
-        with anyio.CancelScope(deadline=idle if self.has_begun else self._first) as scope:
-            yield
-        if scope.cancelled_caught:
-            raise Unreachable(self._late())
+        with anyio.CancelScope(deadline=idle if self.has_begun else self._first):
+            return await what()
+        raise Unreachable(self._late())
 
     def _late(self) -> Fault:
         endpoint = self._endpoint
