@@ -77,7 +77,10 @@ class Reply(Protocol):
     def headers(self) -> Mapping[str, str]: ...
 
     async def read(self) -> bytes | None:
-        """The next network read; None: the end. Raises ModelError where it breaks off."""
+        """The next network read; None: the end.
+
+        Raises ModelError where it breaks off, or is silent for too long once it has begun.
+        """
         ...
 
     def frames(self, whole: bytes) -> Iterable[tuple[str, str]]:
@@ -113,6 +116,8 @@ class Answer:
         self._kept = b""
         """Read ahead."""
         self._first: list[Event] = []
+        self._has_begun = False
+        """A byte of the body has come."""
         self._over = False
         self._is_whole = False
         """Nothing that counts can come any more."""
@@ -175,8 +180,10 @@ class Answer:
         if self._kept:
             data, self._kept = self._kept, b""
             return data
+        if self._has_begun:
+            return await self._reply.read()
         data = await self._patience.wait_for(self._reply.read)
-        self._patience.has_begun = True
+        self._has_begun = True
         return data
 
     async def _batch(self) -> list[Event]:
@@ -272,30 +279,21 @@ class Answer:
 
 
 class _Patience:
-    """How long a server may take for what comes next; owned by one answer."""
+    """How long a server may take until it begins to answer; owned by one answer."""
 
     def __init__(self, endpoint: Endpoint, host: str) -> None:
-        self._endpoint = endpoint
+        self._is_local = endpoint.is_local
         self.host = host
-        self._first = anyio.current_time() + (endpoint.first_event_timeout or inf)
-        self.has_begun = False
-        """A byte of the body has come."""
+        self._seconds = endpoint.first_event_timeout or inf
+        self._end = anyio.current_time() + self._seconds
 
     async def wait_for(self, what: Callable[[], Awaitable[T]]) -> T:
         """Wait for as long as is allowed; raises Unreachable after that."""
-        idle = anyio.current_time() + self._endpoint.idle_timeout
-        with anyio.CancelScope(deadline=idle if self.has_begun else self._first):
+        with anyio.CancelScope(deadline=self._end):
             return await what()
-        raise Unreachable(self._late())
-
-    def _late(self) -> Fault:
-        endpoint = self._endpoint
-        if self.has_begun:
-            return faults.late(self.host, endpoint.idle_timeout, "idle_timeout")
-        seconds = endpoint.first_event_timeout or inf
-        fault = faults.late(self.host, seconds, "first_event_timeout")
+        fault = faults.late(self.host, self._seconds, "first_event_timeout")
         # A local server that is still busy with a prompt would get it twice.
-        return replace(fault, retryable=not endpoint.is_local)
+        raise Unreachable(replace(fault, retryable=not self._is_local))
 
 
 def _event(name: str, text: str) -> Event:
