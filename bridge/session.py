@@ -6,8 +6,6 @@ Rule 3: prompts of one session run one after the other, in the order in which th
 """
 
 import os
-import shutil
-import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -244,6 +242,8 @@ class Session:
     def scratch(self) -> str:
         """The session's own temporary folder, made when first asked for."""
         if self._scratch is None:
+            import tempfile  # noqa: PLC0415 (it loads slowly; no session needs it to begin)
+
             self._scratch = os.path.realpath(tempfile.mkdtemp(prefix="responses-acp-"))
         return self._scratch
 
@@ -431,6 +431,8 @@ class Session:
         self.remote.close()
         self.journal.close()
         if self._scratch is not None:
+            import shutil  # noqa: PLC0415 (as above)
+
             shutil.rmtree(self._scratch, ignore_errors=True)
         self.closed.set()
 

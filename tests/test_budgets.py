@@ -15,7 +15,6 @@ from bridge.acp.connection import Connection
 from bridge.acp.editor import SessionEditor
 from bridge.acp.peer import Peer
 from bridge.answer import Answer
-from bridge.calls import Workbench
 from bridge.context import request_body
 from bridge.core.effects import Effect, Finished
 from bridge.core.handshake import Capabilities
@@ -24,10 +23,10 @@ from bridge.core.response import Response
 from bridge.core.wire import list_pieces
 from bridge.exchange import attempt
 from bridge.responses.events import Delta, Event, parse
+from bridge.workbench import Workbench
 from tests.fake_responses import FakeResponses, called, said, stream
 from tests.stage import stage
 from tests.test_session import session
-from tools.local import LocalFiles
 from tools.table import TOOLS
 
 pytestmark = pytest.mark.anyio
@@ -53,7 +52,7 @@ async def shown(folder: Path, reads: Sequence[list[Event]]) -> Writes:
     """What goes out for an answer that comes in these network reads."""
     writes = Writes()
     editor = SessionEditor(Connection(Peer(), cast("Any", writes)), Capabilities(), SESSION)
-    answer = Answer(session(folder), editor, {})
+    answer = Answer(session(folder), editor)
 
     @asynccontextmanager
     async def asking() -> AsyncGenerator[AsyncIterator[list[Event]]]:
@@ -160,7 +159,7 @@ def _lines(folder: Path) -> int:
 
 async def test_what_an_earlier_request_held_is_not_written_again(tmp_path: Path) -> None:
     asking = session(tmp_path)
-    bench = Workbench(TOOLS, LocalFiles(), cast("Any", None))
+    bench = Workbench([tool.offer for tool in TOOLS.values()], cast("Any", None))
 
     def pieces() -> list[bytes]:
         items = asking.history.input(asking.dialect)
