@@ -22,7 +22,7 @@ from bridge.acp.agent import Agent
 from bridge.acp.connection import Connection
 from bridge.acp.editor import SessionEditor
 from bridge.acp.methods import take
-from bridge.acp.peer import Peer
+from bridge.acp.peer import Message, Peer
 from bridge.acp.stdio import Stdio
 from bridge.catalogues import Catalogues, is_asked
 from bridge.config import Config, Provider
@@ -136,16 +136,17 @@ async def _converse(agent: Agent, peer: Peer, stdio: Stdio, received: bytes) -> 
 
 async def _read(agent: Agent, peer: Peer, stdio: Stdio, received: bytes) -> None:
     """Handle what the editor sends, to the end of input."""
-    for message in peer.feed(received):
-        take(agent, message)
-    agent.connection.flush()
+
+    def handle(messages: list[Message]) -> None:
+        with stdio.together():
+            for message in messages:
+                take(agent, message)
+            agent.connection.flush()
+
+    handle(peer.feed(received))
     async for data in stdio.chunks():
-        for message in peer.feed(data):
-            take(agent, message)
-        agent.connection.flush()
-    for message in peer.end():
-        take(agent, message)
-    agent.connection.flush()
+        handle(peer.feed(data))
+    handle(peer.end())
 
 
 async def _stop_on_signal(scope: anyio.CancelScope) -> None:

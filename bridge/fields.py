@@ -7,6 +7,7 @@ Rule 2: a URL that a key may be sent to is https, or stays on this machine or it
 import ipaddress
 import re
 from contextlib import suppress
+from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, TypeAlias, cast
 from urllib.parse import SplitResult, urlsplit
@@ -27,6 +28,7 @@ _CURRENCY = pattern(r"[A-Z]{3}")
 _OURS = ("model", "instructions", "input", "tools", "stream")
 
 
+@lru_cache
 def is_local(host: str) -> bool:
     """Whether a host is this machine or one of a private network."""
     address = _address(host)

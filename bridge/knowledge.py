@@ -43,6 +43,9 @@ def due(session: Session, user_folder: str | None) -> Iterator[Learned]:
     user_folder: where the user's own AGENTS.md and skills are; None: nowhere.
     """
     cwd = Path(os.path.realpath(session.cwd))
+    entered = sorted(folder for folder in session.visited if _is_new(session, folder, cwd))
+    if session.introduced and not entered:
+        return
     root = project(cwd)
     user = None if user_folder is None else Path(user_folder)
     if not session.introduced:
@@ -55,7 +58,7 @@ def due(session: Session, user_folder: str | None) -> Iterator[Learned]:
         if user is not None:
             places.append((user / "skills", user))
         yield from _skills(places)
-    for folder in sorted(session.visited):
+    for folder in entered:
         for below in down(cwd, Path(folder)):
             yield from _learned(session, _PROJECT, below / _NAME, root)
 
@@ -69,6 +72,12 @@ def down(top: Path, bottom: Path) -> list[Path]:
     """The folders from one down to another; none where that does not lie in the first."""
     chain = [bottom, *bottom.parents]
     return chain[chain.index(top) :: -1] if top in chain else []
+
+
+def _is_new(session: Session, folder: str, cwd: Path) -> bool:
+    """Whether instructions may be there, or on the way there, that were not looked for yet."""
+    is_known = os.path.join(folder, _NAME) in session.looked_for  # noqa: PTH118 (asked very often)
+    return not is_known and paths.is_inside(folder, str(cwd))
 
 
 def _learned(session: Session, head: str, file: Path, within: Path) -> Iterator[Learned]:

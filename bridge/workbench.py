@@ -12,6 +12,7 @@ from bridge import knowledge
 from bridge.acp.editor import SessionEditor
 from bridge.core.effects import FunctionCall
 from bridge.core.records import Announced, Item, Learned
+from bridge.core.wire import Settled
 from bridge.responses.request import function_tool
 from bridge.session import Session
 from tools.base import AnyTool, Files, Offer, Shell, Signal
@@ -98,7 +99,9 @@ class Workbench:
         """The tools as a request names them; the same list every time."""
         if strict not in self._offered:
             self._offered[strict] = [
-                function_tool(offer.name, offer.description, offer.parameters, strict=strict)
+                Settled(
+                    function_tool(offer.name, offer.description, offer.parameters, strict=strict)
+                )
                 for offer in self.offers
             ]
         return self._offered[strict]

@@ -6,7 +6,7 @@ skipped_time.py no wait takes long.
 
 import os
 from collections.abc import AsyncGenerator, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -52,6 +52,9 @@ class _Stdout:
         if self.on_write is not None:
             self.on_write(data)
         self._send(data)
+
+    def together(self) -> AbstractContextManager[None]:
+        return nullcontext()
 
     async def room(self) -> None:
         await anyio.lowlevel.checkpoint()

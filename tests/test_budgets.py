@@ -8,20 +8,26 @@ from typing import Any, cast
 
 import anyio
 import anyio.lowlevel
+import anyio.to_thread
 import pytest
 
 from bridge.acp.connection import Connection
 from bridge.acp.editor import SessionEditor
 from bridge.acp.peer import Peer
 from bridge.answer import Answer
+from bridge.context import request_body
 from bridge.core.effects import Effect, Finished
 from bridge.core.handshake import Capabilities
+from bridge.core.records import Noted
 from bridge.core.response import Response
+from bridge.core.wire import list_pieces
 from bridge.exchange import attempt
 from bridge.responses.events import Delta, Event, parse
+from bridge.workbench import Workbench
 from tests.fake_responses import FakeResponses, called, said, stream
 from tests.stage import stage
 from tests.test_session import session
+from tools.table import TOOLS
 
 pytestmark = pytest.mark.anyio
 
@@ -96,3 +102,74 @@ async def test_a_byte_of_an_argument_is_sent_so_often(
         sent = json.dumps(playing.news())
     assert sent.count("@") == size * times
     assert (tmp_path / "ws" / "new.txt").read_text("utf-8") == content
+
+
+class Hops:
+    """How often work was handed to a thread."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.made = 0
+        limiters = type(anyio.to_thread.current_default_thread_limiter())
+        acquire = limiters.acquire_on_behalf_of
+
+        async def counted(limiter: anyio.CapacityLimiter, borrower: object) -> None:
+            self.made += 1
+            await acquire(limiter, borrower)
+
+        monkeypatch.setattr(limiters, "acquire_on_behalf_of", counted)
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "hops", "records"),
+    [
+        # Where the path leads, the same once more before the deed, the deed;
+        # the answer, its result, what was seen of the file.
+        ("read", {"file_path": "f1"}, 3, 3),
+        # Where it runs, where each of its words leads, and all that was written down so far is on
+        # disk; the answer, its result.
+        ("shell", {"command": "true x", "description": "Do nothing"}, 3, 2),
+        ("todo_write", {"todos": []}, 0, 3),
+    ],
+)
+async def test_a_round_with_a_tool_costs_so_many_thread_hops_and_lines_of_the_journal(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    tool: str,
+    arguments: dict[str, object],
+    hops: int,
+    records: int,
+) -> None:
+    rounds = [stream(called(f"c{n}", tool, json.dumps(arguments))) for n in range(3)]
+    model = FakeResponses(rounds[0], stream(said("Done.")), *rounds[1:], stream(said("Done.")))
+    async with stage(tmp_path, model) as playing:
+        (tmp_path / "ws" / "f1").write_text("one\n", encoding="utf-8")
+        with anyio.fail_after(30):
+            await playing.prompt()
+            counted, before = Hops(monkeypatch), _lines(tmp_path)
+            await playing.prompt()
+        # Beside the rounds: the prompt and the last answer.
+        assert (counted.made, _lines(tmp_path) - before) == (2 * hops, 2 * records + 2)
+
+
+def _lines(folder: Path) -> int:
+    """Of the session's file, where each one is one write."""
+    (file,) = (folder / "state").rglob("*.jsonl")
+    return file.read_bytes().count(b"\n")
+
+
+async def test_what_an_earlier_request_held_is_not_written_again(tmp_path: Path) -> None:
+    asking = session(tmp_path)
+    bench = Workbench([tool.offer for tool in TOOLS.values()], cast("Any", None))
+
+    def pieces() -> list[bytes]:
+        items = asking.history.input(asking.dialect)
+        body = request_body(asking, bench, items, asking.model)
+        lists = (body["tools"], body["input"])
+        return [piece for one in lists for piece in list_pieces(cast("list[object]", one))]
+
+    for number in range(3):
+        asking.history.add(Noted(f"note {number}"))
+    before = pieces()
+    asking.history.add(Noted("one more"))
+    assert len(before) > 2 * (len(TOOLS) + 3)
+    assert all(old is new for old, new in zip(before[:-1], pieces(), strict=False))

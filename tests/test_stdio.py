@@ -136,16 +136,19 @@ async def test_a_descriptor_that_is_none_is_a_fault() -> None:
 # -- writing
 
 
-async def test_everything_queued_by_one_step_goes_out_in_one_write() -> None:
+async def test_what_belongs_together_goes_out_in_one_write_and_all_else_at_once() -> None:
     one, other = socket.socketpair(type=socket.SOCK_SEQPACKET)
     with one, other:
         stdio = Stdio(NULL, other.fileno())
         async with draining(stdio):
-            for text in (b"a\n", b"b\n", b"c\n"):
-                stdio.write(text)
-            await stdio.flushed()
+            await checkpoint()
+            with stdio.together():
+                for text in (b"a\n", b"b\n", b"c\n"):
+                    stdio.write(text)
             stdio.write(b"d\n")
-            await stdio.flushed()
+            assert stdio.backlog == 0
+            with stdio.together():
+                pass
         assert [one.recv(100), one.recv(100)] == [b"a\nb\nc\n", b"d\n"]
 
 

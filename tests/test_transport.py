@@ -41,7 +41,7 @@ from tests.fake_responses import (
     stream,
     thought,
 )
-from tests.raw_server import Conversation, server
+from tests.raw_server import Conversation, http, server
 
 pytestmark = pytest.mark.anyio
 
@@ -678,6 +678,29 @@ async def test_connections_are_kept_but_not_those_that_were_idle_for_long() -> N
                 now += 999.0
                 assert [batch async for batch in batches]
     assert [asked.connection for asked in fake.asked] == [1, 1, 2, 2]
+
+
+async def test_a_connection_is_kept_where_an_answer_ends_after_all_that_counts() -> None:
+    left: list[bool] = []
+
+    async def answer(talk: Conversation, _: int) -> None:
+        whole = http(b"".join(map(frame, HELLO)) + b": bye")
+        while await talk.request():
+            await talk.send(whole[:-3])
+            while not left:
+                await anyio.lowlevel.checkpoint()
+            left.clear()
+            await talk.send(whole[-3:])
+
+    with anyio.fail_after(10):
+        async with server(answer) as (base_url, connections), Transport() as transport:
+            for _ in range(3):
+                async with transport.stream(Place(base_url=base_url), BODY) as batches:
+                    async for batch in batches:
+                        if any(isinstance(event, Ended) for event in batch):
+                            left.append(True)
+                            break
+        assert connections == [1]
 
 
 async def test_a_client_in_use_is_not_closed_however_old_it_is() -> None:

@@ -22,7 +22,7 @@ import json
 import re
 from base64 import b64decode
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import AbstractContextManager, asynccontextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 from itertools import zip_longest
@@ -81,6 +81,9 @@ class FakeStdio:
     def write(self, data: bytes) -> None:
         for line in data.splitlines(keepends=True) if data.endswith(b"\n") else [data]:
             self._say({"who": "agent", "line": line})
+
+    def together(self) -> AbstractContextManager[None]:
+        return nullcontext()
 
     async def room(self) -> None:
         await anyio.lowlevel.checkpoint()

@@ -1,8 +1,8 @@
 """The program that puts a sandbox in force around itself and becomes the command.
 
-Started as `python -I -S confine.py KEY=VALUE… -- PROGRAM ARGUMENT…`. It knows the kernel and
-decides nothing: tools/sandbox.py says what may be touched. It imports as little as it can, since
-every command waits for it; that is why it is not told in JSON.
+Started by `python -I -S` with the arguments `KEY=VALUE… -- PROGRAM ARGUMENT…`. It knows the kernel
+and decides nothing: tools/sandbox.py says what may be touched. It imports as little as it can,
+since every command waits for it; that is why it is not told in JSON.
 
 Rule 1: either everything asked for is in force, or the program does not run. What happened is one
 line on the descriptor `status`: "ready", or why not. Nothing is learnt from the output.
@@ -579,8 +579,13 @@ def _write(path: str, text: str) -> None:
         os.close(descriptor)
 
 
-if __name__ == "__main__":
-    if sys.argv[1:2] == ["probe"]:
+def run(arguments: list[str]) -> None:
+    """Do what the arguments say."""
+    if arguments[:1] == ["probe"]:
         probe()
     else:
-        main(sys.argv[1:])
+        main(arguments)
+
+
+if __name__ == "__main__":
+    run(sys.argv[1:])

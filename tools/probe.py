@@ -10,7 +10,11 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
-HELPER = str(Path(__file__).with_name("confine.py"))
+_IMPORT = "import sys; sys.path.append(sys.argv.pop(1)); import confine; confine.run(sys.argv[1:])"
+"""A program that is imported is compiled once; one that is named to Python, every time."""
+
+HELPER = ("-I", "-S", "-c", _IMPORT, str(Path(__file__).parent))
+"""How Python becomes the helper, before the helper's own arguments."""
 _PATIENCE = 10.0
 """Seconds for the answer, which takes some hundredths of one."""
 
@@ -27,7 +31,7 @@ class Probe:
             return
         try:
             self._process = subprocess.Popen(  # noqa: S603 (our own program)
-                (python, "-I", "-S", HELPER, "probe"),
+                (python, *HELPER, "probe"),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,

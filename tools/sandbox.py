@@ -100,7 +100,7 @@ def start(layers: Layers, fence: Fence, found: Survey, cwd: str, status: int) ->
 
     status: the descriptor on which the helper says "ready", or why the program does not run.
     """
-    helper = (sys.executable, "-I", "-S", HELPER, f"status={status}", f"cwd={cwd}")
+    helper = (sys.executable, *HELPER, f"status={status}", f"cwd={cwd}")
     if fence.reach == "danger-full-access" or layers.hold.strength == "none":
         return (*helper, f"shed={','.join(map(str, _REVEALING))}", "--")
     places = _ordered(found.places, fence.scratch)

@@ -5,6 +5,7 @@ Rule 2: an answer that comes after we stopped waiting is dropped.
 """
 
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 
 import anyio
@@ -75,6 +76,10 @@ class Connection:
         if waiting is not None:
             waiting.reply = reply
             waiting.arrived.set()
+
+    def together(self) -> AbstractContextManager[None]:
+        """What is sent inside goes out in one piece."""
+        return self._stdio.together()
 
     async def room(self) -> None:
         """Wait while the editor is far behind in reading."""

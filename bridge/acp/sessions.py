@@ -8,6 +8,7 @@ Rule 3: a session ends after its prompts: they are answered first.
 import os
 import uuid
 from collections.abc import Callable, Iterator
+from itertools import islice
 
 from anyio.lowlevel import checkpoint
 
@@ -153,10 +154,12 @@ def _restoring(
 
     async def run() -> Answered:
         try:
-            for number, _ in enumerate(steps, 1):
+            is_over = False
+            while not is_over:
+                with agent.connection.together():
+                    is_over = len(list(islice(steps, _STEPS_AT_ONCE))) < _STEPS_AT_ONCE
                 await editor.room()
-                if number % _STEPS_AT_ONCE == 0:
-                    await checkpoint()
+                await checkpoint()
         except BaseException:
             agent.sessions.pop(session.id, None)
             session.cancel()

@@ -3,15 +3,16 @@
 It must not know what the bytes mean.
 
 Rule 1: only this file uses the editor's descriptors once the program runs.
-Rule 2: write() never waits. drain(), one task of the caller's, puts out what is queued: everything
-that was queued by the time it wakes up goes out in one system call.
+Rule 2: write() never waits: what the editor does not take at once is queued, and drain(), one task
+of the caller's, puts it out. Bytes leave in the order in which they were written.
 Rule 3: an editor that closed its end is no error: `closed` says so, what is still queued or comes
 later is dropped, and the owner ends as at the end of input.
 """
 
 import errno
 import os
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Generator
+from contextlib import contextmanager
 
 import anyio
 from anyio.lowlevel import checkpoint
@@ -31,7 +32,11 @@ class Stdio:
         self._stdin = stdin
         self._stdout = stdout
         self._queue: list[bytes] = []
-        self._queued: anyio.Event | None = None
+        self._left = memoryview(b"")
+        """Of the piece that is being written; all that is queued comes after it."""
+        self._may_write = False
+        self._full = anyio.Event()
+        """The editor takes no more for now, or never again."""
         self._moved: anyio.Event | None = None
         self._watched = True
         self.backlog = 0
@@ -59,28 +64,42 @@ class Stdio:
             yield data
 
     def write(self, data: bytes) -> None:
-        """Queue bytes; they leave in this order."""
+        """Send bytes, now or as soon as the editor takes them."""
         if self.closed.is_set():
             return
         if self.on_write is not None:
             self.on_write(data)
         self._queue.append(data)
         self.backlog += len(data)
-        if self._queued is not None:
-            self._queued.set()
+        if self._may_write:
+            self._put()
+
+    @contextmanager
+    def together(self) -> Generator[None]:
+        """What is written inside goes out at the end, in one system call."""
+        before, self._may_write = self._may_write, False
+        try:
+            yield
+        finally:
+            self._may_write = before
+            if before:
+                self._put()
 
     async def drain(self) -> None:
-        """Write what is queued, for ever; to be run by one task until the program ends."""
+        """Let bytes out, for ever; to be run by one task until the program ends."""
         blocking = os.get_blocking(self._stdout)
         if not os.isatty(self._stdout):  # shared with the shell, which would not expect it
             os.set_blocking(self._stdout, False)
         try:
+            self._put()
+            await self._full.wait()
             while not self.closed.is_set():
-                await self._some_queued()
-                data = b"".join(self._queue)
-                self._queue.clear()
-                await self._put(data)
+                await anyio.wait_writable(self._stdout)
+                self._full = anyio.Event()
+                self._put()
+                await self._full.wait()
         finally:
+            self._may_write = False
             # Whoever shares the descriptor gets it back as it was.
             os.set_blocking(self._stdout, blocking)
 
@@ -103,31 +122,31 @@ class Stdio:
                 raise
             self._watched = False
 
-    async def _some_queued(self) -> None:
-        if not self._queue:
-            self._queued = anyio.Event()
-            await self._queued.wait()
-            self._queued = None
-
-    async def _put(self, data: bytes) -> None:
-        left = memoryview(data)
-        while left:
+    def _put(self) -> None:
+        """Write what is queued, as far as the editor takes it now."""
+        while self.backlog:
+            if not self._left:
+                self._left = memoryview(b"".join(self._queue))
+                self._queue.clear()
             try:
-                written = os.write(self._stdout, left)
+                written = os.write(self._stdout, self._left)
             except BlockingIOError:
-                await anyio.wait_writable(self._stdout)
-                continue
+                self._may_write = False
+                self._full.set()
+                return
             except OSError:
                 self._close()
                 return
-            left = left[written:]
+            self._left = self._left[written:]
             self.backlog -= written
             self._tell_moved()
+        self._may_write = True
 
     def _close(self) -> None:
         self._queue.clear()
         self.backlog = 0
         self.closed.set()
+        self._full.set()
         self._tell_moved()
 
     async def _backlog_at_most(self, most: int) -> None:

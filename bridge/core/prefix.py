@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from itertools import zip_longest
 from typing import cast
 
-from bridge.core.wire import dump, written
+from bridge.core.wire import dump, list_pieces, written
 from tools.frozen import frozen
 
 
@@ -47,7 +47,7 @@ class Prefix:
 
 def _parts(body: Mapping[str, object]) -> Iterator[tuple[str, bytes]]:
     yield "instructions", dump(body.get("instructions", ""))
-    yield "tools", dump(body.get("tools", ()))
+    yield "tools", b"".join(list_pieces(cast("list[object]", body.get("tools", ()))))
     for item in cast("list[object]", body.get("input", ())):
         yield "input", written(item)
 

@@ -7,6 +7,7 @@ are often such words.
 
 import json
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import cast
 
 from bridge.core.wire import Json, load
@@ -33,8 +34,9 @@ def conceal(line: bytes, secrets: Iterable[str]) -> bytes:
     return json.dumps(value, separators=(",", ":")).encode("ascii") + b"\n"
 
 
-def _in_a_line(secret: str) -> set[bytes]:
-    return {_escaped(form).encode("ascii") for form in _in_a_text(secret)}
+@lru_cache
+def _in_a_line(secret: str) -> frozenset[bytes]:
+    return frozenset(_escaped(form).encode("ascii") for form in _in_a_text(secret))
 
 
 def _in_a_text(secret: str) -> tuple[str, ...]:

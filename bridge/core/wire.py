@@ -7,7 +7,7 @@ and lone surrogates U+FFFD, since strict parsers refuse a line that carries eith
 
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TypeAlias, cast
 
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
@@ -95,19 +95,20 @@ def _pieces(value: Mapping[str, object]) -> Iterator[bytes]:
         yield lead + dump(name) + b":"
         lead = b","
         if isinstance(member, list):
-            yield from _list_pieces(cast("list[object]", member))
+            yield from list_pieces(cast("list[object]", member))
         else:
             yield dump(member)
     yield b"}" if value else b"{}"
 
 
-def _list_pieces(items: list[object]) -> Iterator[bytes]:
+def list_pieces(items: Iterable[object]) -> Iterator[bytes]:
+    """Like dump(), for a list; what is settled in it is not written again."""
     lead = b"["
     for item in items:
         yield lead
         yield written(item)
         lead = b","
-    yield b"]" if items else b"[]"
+    yield b"]" if lead == b"," else b"[]"
 
 
 def _depth(value: Json) -> int:

@@ -9,11 +9,11 @@ Rule 3: what an answer is, its first byte tells: servers label streams as JSON, 
 """
 
 import time
-from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from math import inf
-from typing import Protocol, TypeAlias
+from typing import Protocol, TypeAlias, TypeVar
 
 import anyio
 
@@ -30,11 +30,14 @@ _ERROR_SECONDS = 5.0
 """How long we read what an error status has to say, all in all."""
 _REASON_SECONDS = 1.0
 """How long we read on after a failure without a reason, for the reason."""
+_END_SECONDS = 0.05
+"""How long we wait for the end of a body of which nothing more is needed."""
 _NO_NAME = "message"
 """What the grammar of event streams calls a frame that has no name."""
 _NO_STREAM = (b"{", b"[", b"<")
 """How bodies begin that are no streams: JSON and HTML."""
 
+T = TypeVar("T")
 
 OnWait: TypeAlias = Callable[[Fault, int, int, float], None]
 """Told of a wait before another attempt: why, which attempt failed, of how many, seconds."""
@@ -74,7 +77,10 @@ class Reply(Protocol):
     def headers(self) -> Mapping[str, str]: ...
 
     async def read(self) -> bytes | None:
-        """The next network read; None: the end. Raises ModelError where it breaks off."""
+        """The next network read; None: the end.
+
+        Raises ModelError where it breaks off, or is silent for too long once it has begun.
+        """
         ...
 
     def frames(self, whole: bytes) -> Iterable[tuple[str, str]]:
@@ -89,8 +95,7 @@ class Reply(Protocol):
 async def begun(endpoint: Endpoint, host: str, opening: Callable[[], Awaitable[Reply]]) -> "Answer":
     """The answer, read up to the first event that means something; raises ModelError."""
     patience = _Patience(endpoint, host)
-    with patience.waiting():
-        reply = await opening()
+    reply = await patience.wait_for(opening)
     answer = Answer(reply, endpoint, patience)
     try:
         await answer.begin()
@@ -111,7 +116,11 @@ class Answer:
         self._kept = b""
         """Read ahead."""
         self._first: list[Event] = []
+        self._has_begun = False
+        """A byte of the body has come."""
         self._over = False
+        self._is_whole = False
+        """Nothing that counts can come any more."""
 
     def __aiter__(self) -> "Answer":
         return self
@@ -125,7 +134,15 @@ class Answer:
     async def close(self) -> None:
         """Hang up; the server stops when it notices."""
         with anyio.CancelScope(shield=True):
+            if self._is_whole:
+                await self._read_on()
             await self._reply.close()
+
+    async def _read_on(self) -> None:
+        """Read what is left, if that comes soon: then the connection serves the next request."""
+        with anyio.move_on_after(_END_SECONDS), suppress(ModelError):
+            while await self._reply.read() is not None:
+                pass
 
     async def begin(self) -> None:
         """Read up to the first event that means something, or the last."""
@@ -163,9 +180,10 @@ class Answer:
         if self._kept:
             data, self._kept = self._kept, b""
             return data
-        with self._patience.waiting():
-            data = await self._reply.read()
-        self._patience.has_begun = True
+        if self._has_begun:
+            return await self._reply.read()
+        data = await self._patience.wait_for(self._reply.read)
+        self._has_begun = True
         return data
 
     async def _batch(self) -> list[Event]:
@@ -174,6 +192,7 @@ class Answer:
         for number, event in enumerate(events):
             match event:
                 case Ended():
+                    self._is_whole = True
                     break
                 case Failure():
                     return [*events[:number], await self._explained(event, events[number + 1 :])]
@@ -188,7 +207,7 @@ class Answer:
         # The bytes have no name here: a frame may be large, and there are enough copies of it.
         for name, text in self._reply.frames(frames.end() if data is None else frames.feed(data)):
             if text.strip() == "[DONE]":
-                self._over = True
+                self._over = self._is_whole = True
                 break
             events.append(_event(name, text))
         if frames.waiting > _MOST_ANSWER_BYTES:
@@ -260,32 +279,21 @@ class Answer:
 
 
 class _Patience:
-    """How long a server may take for what comes next; owned by one answer."""
+    """How long a server may take until it begins to answer; owned by one answer."""
 
     def __init__(self, endpoint: Endpoint, host: str) -> None:
-        self._endpoint = endpoint
+        self._is_local = endpoint.is_local
         self.host = host
-        self._first = anyio.current_time() + (endpoint.first_event_timeout or inf)
-        self.has_begun = False
-        """A byte of the body has come."""
+        self._seconds = endpoint.first_event_timeout or inf
+        self._end = anyio.current_time() + self._seconds
 
-    @contextmanager
-    def waiting(self) -> Generator[None]:
-        """Wait inside, for as long as is allowed; raises Unreachable after that."""
-        idle = anyio.current_time() + self._endpoint.idle_timeout
-        with anyio.CancelScope(deadline=idle if self.has_begun else self._first) as scope:
-            yield
-        if scope.cancelled_caught:
-            raise Unreachable(self._late())
-
-    def _late(self) -> Fault:
-        endpoint = self._endpoint
-        if self.has_begun:
-            return faults.late(self.host, endpoint.idle_timeout, "idle_timeout")
-        seconds = endpoint.first_event_timeout or inf
-        fault = faults.late(self.host, seconds, "first_event_timeout")
+    async def wait_for(self, what: Callable[[], Awaitable[T]]) -> T:
+        """Wait for as long as is allowed; raises Unreachable after that."""
+        with anyio.CancelScope(deadline=self._end):
+            return await what()
+        fault = faults.late(self.host, self._seconds, "first_event_timeout")
         # A local server that is still busy with a prompt would get it twice.
-        return replace(fault, retryable=not endpoint.is_local)
+        raise Unreachable(replace(fault, retryable=not self._is_local))
 
 
 def _event(name: str, text: str) -> Event:

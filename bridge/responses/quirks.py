@@ -11,6 +11,7 @@ other server listens on it.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import field
+from functools import lru_cache
 from typing import Literal, Protocol, TypeAlias
 from urllib.parse import urlsplit
 
@@ -139,12 +140,17 @@ def row(provider: ProviderSettings) -> Quirks:
     """The row of the server: the named one, else the one its address tells; else a general one."""
     if provider.quirks is not None:
         return QUIRKS[provider.quirks]
-    parts = urlsplit(provider.base_url)
-    host, port = parts.hostname or "", parts.port if provider.is_local else None
+    return _row_at(provider.base_url, is_local=provider.is_local)
+
+
+@lru_cache
+def _row_at(base_url: str, *, is_local: bool) -> Quirks:
+    parts = urlsplit(base_url)
+    host, port = parts.hostname or "", parts.port if is_local else None
     for one in QUIRKS.values():
         if is_named(host, one.hosts) or (port is not None and port == one.port):
             return one
-    return _AT_HOME if provider.is_local else Quirks()
+    return _AT_HOME if is_local else Quirks()
 
 
 def in_force(provider: ProviderSettings, model: ModelSettings) -> InForce:

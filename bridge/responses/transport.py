@@ -13,6 +13,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, 
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
+from math import inf
 from typing import TypeAlias, cast
 from urllib.parse import urlsplit
 
@@ -22,7 +23,7 @@ import httpx
 from anyio.abc import TaskGroup, TaskStatus
 from httpx_sse import EventSource
 
-from bridge.beside import beside
+from bridge.beside import group
 from bridge.core.wire import Json, dump_lists, load
 from bridge.errors import (
     BadStream,
@@ -46,6 +47,8 @@ _HAND_OVER_SECONDS = 60.0
 """For sending the request and for a free place in the pool."""
 _READ_AHEAD = 1024 * 1024
 """Bytes of an answer that may wait to be taken."""
+_LENIENCE = 0.05
+"""By this part more than idle_timeout a server may be silent."""
 _FETCH_SECONDS = 10.0
 """For each step of a short answer."""
 _OK, _PROXY_WANTS_PASSWORD = 200, 407
@@ -134,7 +137,7 @@ class Transport:
         request is sent once more only where that makes sense; else its own fault is raised.
         """
         content = dump_lists(body)
-        async with AsyncExitStack() as leases, beside() as tasks:
+        async with AsyncExitStack() as leases, group() as tasks:
             opening: Opening = partial(self._open, endpoint, content, leases, tasks)
             if self._tap is not None:
                 opening = self._tap(content, opening)
@@ -219,7 +222,7 @@ class Transport:
         if response.status_code == _PROXY_WANTS_PASSWORD:
             await response.aclose()
             raise _locked_proxy(endpoint)
-        reply = _Reply(response)
+        reply = _Reply(response, _host(endpoint), endpoint.idle_timeout)
         await tasks.start(reply.hear)
         return reply
 
@@ -291,16 +294,21 @@ class _Reply:
 
     The library hands out one piece for each chunk that the server made, and servers make one for
     each event. A task of our own reads ahead, so that what came in one network read stays together.
+
+    host, idle_timeout: whose silence is a fault, once the body has begun, and after how long.
     """
 
-    def __init__(self, response: httpx.Response) -> None:
+    def __init__(self, response: httpx.Response, host: str, idle_timeout: float) -> None:
         self._response = response
+        self._host = host
+        self._idle_timeout = idle_timeout
         self.status = response.status_code
         self.headers: Mapping[str, str] = response.headers
         self._pieces: list[bytes] = []
         self._size = 0
         self._news, self._room = anyio.Event(), anyio.Event()
         self._reading = anyio.CancelScope()
+        self._has_begun = False
         self._over = anyio.Event()
         self._fault: Fault | None = None
 
@@ -308,6 +316,8 @@ class _Reply:
         """All that has come, or else the next network read; None: the end."""
         while not self._pieces and not self._over.is_set():
             self._news = anyio.Event()
+            if self._has_begun:
+                self._be_patient()
             await self._news.wait()
         if self._pieces:
             data = b"".join(self._pieces)
@@ -320,22 +330,33 @@ class _Reply:
         return None
 
     async def hear(self, *, task_status: TaskStatus[None]) -> None:
-        """Read the body as it comes; wait while nobody takes it."""
+        """Read the body as it comes; wait while nobody takes it, and not for ever for more."""
         try:
             with self._reading:
                 task_status.started()
                 async for data in self._response.aiter_bytes():
+                    self._has_begun = True
+                    if self._pieces:
+                        self._reading.deadline = inf  # nobody waits, and it is not silent
                     self._pieces.append(data)
                     self._size += len(data)
                     self._news.set()
                     while self._size > _READ_AHEAD:
                         self._room = anyio.Event()
                         await self._room.wait()
+            if self._reading.cancelled_caught:
+                self._fault = faults.late(self._host, self._idle_timeout, "idle_timeout")
         except httpx.HTTPError:
             self._fault = faults.truncated()
         finally:
             self._over.set()
             self._news.set()
+
+    def _be_patient(self) -> None:
+        """Allow another silence; the timer is not set anew for every piece of a stream."""
+        end = anyio.current_time() + self._idle_timeout
+        if not end <= self._reading.deadline < inf:
+            self._reading.deadline = end + _LENIENCE * self._idle_timeout
 
     def frames(self, whole: bytes) -> Iterator[tuple[str, str]]:
         """Name and data of each frame in these bytes, which hold whole frames."""
@@ -343,8 +364,9 @@ class _Reply:
 
     async def close(self) -> None:
         """Hang up."""
-        self._reading.cancel()
-        await self._over.wait()
+        if not self._over.is_set():
+            self._reading.cancel()
+            await self._over.wait()
         await self._response.aclose()
 
 
