@@ -167,10 +167,9 @@ class SessionShell:
     ) -> Ended:
         """Run one command; what it may touch is settled now, since most calls run none."""
         inherited = await self.session.login.environment(os.environ)
-        with self.session.looks.command():
-            return await self._shell(inherited).run(
-                command, cwd=cwd, timeout=timeout, output=output, reach=reach
-            )
+        return await self._shell(inherited).run(
+            command, cwd=cwd, timeout=timeout, output=output, reach=reach
+        )
 
     def environment(self, inherited: Mapping[str, str]) -> dict[str, str]:
         """What commands get of this environment."""

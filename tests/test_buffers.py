@@ -318,6 +318,15 @@ async def test_a_buffer_that_our_own_edit_has_overtaken_is_passed_over(tmp_path:
     assert UNSAVED in await mine.lines()
 
 
+async def test_a_buffer_that_holds_our_own_edit_is_no_unsaved_work(tmp_path: Path) -> None:
+    mine = desk(tmp_path, b"one\n", "one\n")
+    await mine.lines()
+    await mine.edit("one", "two")
+    mine.types("two\n")
+    mine.path.write_bytes(b"formatted\n")
+    assert "1: formatted" in await mine.lines()
+
+
 async def test_a_new_file_is_newer_than_what_the_editor_holds(tmp_path: Path) -> None:
     mine = desk(tmp_path, None, "old text of a removed file\n")
     await mine.at.said("write", "a", content="new\n")

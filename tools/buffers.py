@@ -114,13 +114,13 @@ class BufferedFiles:
                 raise StaleFile("the editor holds other text")
             return await self._put(path, found, data)
         stamp = await self.disk.replace(path, data, expected)
-        self.looks.ours[path] = _flat(data)
+        self.looks.wrote(path, _flat(data))
         return stamp
 
     async def create(self, path: str, data: bytes) -> Stamp:
         """Make a new file on disk."""
         stamp = await self.disk.create(path, data)
-        self.looks.ours[path] = _flat(data)
+        self.looks.wrote(path, _flat(data))
         return stamp
 
     async def remove(self, path: str, expected: Stamp) -> None:
