@@ -60,7 +60,7 @@ def announcement(call: Announced, *, cwd: str, terminal: bool) -> Update:
     update: Update = {
         "sessionUpdate": "tool_call",
         "toolCallId": card_id,
-        "title": card.title,
+        "title": _title(call),
         "name": call.name,
         "kind": card.kind,
         "status": "pending",
@@ -75,6 +75,12 @@ def announcement(call: Announced, *, cwd: str, terminal: bool) -> Update:
     elif shown := [one for one in card.shown if not _is_long(one)]:
         update["content"] = content(shown)
     return update
+
+
+def _title(call: Announced) -> str:
+    """What stands on the card: some clients refuse one without a title, as of a blank command."""
+    titles = (call.card.title, call.name)
+    return next((title for title in titles if title.strip()), "Call without a name")
 
 
 def renewal(call: Announced, *, cwd: str, terminal: bool) -> Update:
