@@ -6,7 +6,7 @@ HTTP client and the tools take as long to load as everything before.
 
 import os
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Mapping
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, closing
 from dataclasses import replace
 from functools import partial
 from importlib import import_module
@@ -36,6 +36,7 @@ from tools.base import Ended, Hold, Reach
 from tools.confined import ConfinedShell
 from tools.environment import child_environment
 from tools.frozen import frozen
+from tools.guardian import Guardian
 from tools.local import LocalFiles
 from tools.login import is_wanted
 from tools.login_shell import login_environment
@@ -146,6 +147,7 @@ class SessionShell:
     layers: Layers
     private: tuple[str, ...] = ()
     """Files and folders of our own, which commands must not read."""
+    guardian: Guardian | None = None
 
     async def hold(self) -> Hold:
         """How a command that starts now would be held."""
@@ -193,7 +195,7 @@ class SessionShell:
         layers = self.layers
         if config.sandbox.mode == "off":
             layers = replace(layers, working="", failures=("it is switched off",))
-        return ConfinedShell({**environment, **kept}, fence, layers)
+        return ConfinedShell({**environment, **kept}, fence, layers, self.guardian)
 
 
 class Tape(Protocol):
@@ -223,10 +225,10 @@ async def workshop(
     layers = layers_of(*probed)
     hide_memory()
     adopt_orphans()
-    files, keys = LocalFiles(), Keys(os.environ, on_key)
+    files, keys, guardian = LocalFiles(), Keys(os.environ, on_key), Guardian()
 
     def shell(session: Session) -> SessionShell:
-        return SessionShell(keys, session, layers, private)
+        return SessionShell(keys, session, layers, private, guardian)
 
     async def log_in(session: Session) -> None:
         own = shell(session).environment(os.environ)
@@ -238,10 +240,11 @@ async def workshop(
     confined = Workbench({**TOOLS, SHELL.name: CONFINED_SHELL}, files, shell, folder)
     if tape is not None:
         plain, confined = tape.taped(plain), tape.taped(confined)
-    async with Transport(tap=None if tape is None else tape.tap) as transport:
-        models = Models(transport, keys)
-        confining = None if layers.hold.strength == "none" else confined
-        yield Workshop(models, plain, load_client, confining, log_in)
+    with closing(guardian):
+        async with Transport(tap=None if tape is None else tape.tap) as transport:
+            models = Models(transport, keys)
+            confining = None if layers.hold.strength == "none" else confined
+            yield Workshop(models, plain, load_client, confining, log_in)
 
 
 async def load_client() -> Connect:

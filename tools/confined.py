@@ -16,6 +16,7 @@ from anyio.to_thread import run_sync
 from tools.base import Ended, Hold, Reach
 from tools.environment import confined_environment
 from tools.frozen import frozen
+from tools.guardian import Guardian
 from tools.process import Launch, LocalShell, follow, script
 from tools.protected import Watched, put_aside
 from tools.sandbox import Fence, Layers, Survey, denials, start, survey
@@ -35,6 +36,8 @@ class ConfinedShell:
     """What they would get without a sandbox."""
     fence: Fence
     layers: Layers
+    guardian: Guardian | None = None
+    """Ends commands when we are killed, where they are in no namespaces that do."""
 
     async def hold(self) -> Hold:
         """As well as this machine can."""
@@ -57,7 +60,7 @@ class ConfinedShell:
         held = fence.reach != "danger-full-access" and self.layers.hold.strength != "none"
         # Without the helper root could read our memory, keys and all.
         if not held and not (self.layers.probed and os.geteuid() == 0):
-            shell = LocalShell(self.environment, fence.scratch)
+            shell = LocalShell(self.environment, fence.scratch, self.guardian)
             return await shell.run(command, cwd=cwd, timeout=timeout, output=output)
         found, environment = Survey(()), self.environment
         if held:
@@ -68,7 +71,13 @@ class ConfinedShell:
             launch = Launch(started, environment, "/", (*passed, say))
             moved: list[str] = []
             try:
-                ended = await follow(launch, timeout=timeout, output=output, spill=fence.scratch)
+                ended = await follow(
+                    launch,
+                    timeout=timeout,
+                    output=output,
+                    spill=fence.scratch,
+                    guardian=None if held and "N" in self.layers.working else self.guardian,
+                )
             finally:
                 await _tidy(found.watched, moved)
             said = _heard(hear)
