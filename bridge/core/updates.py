@@ -5,13 +5,13 @@ Rule 2: nothing that is null is sent; rawInput and rawOutput are objects.
 Rule 3: long texts are split over chunks; what cannot be split is cut in the middle, and says so.
 """
 
-import difflib
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal, TypeAlias, cast
 
 from bridge.core.history import INTERRUPTED
+from bridge.core.hunks import hunks
 from bridge.core.records import (
     Announced,
     Compacted,
@@ -324,14 +324,9 @@ def _diffs(change: Change) -> list[Update]:
     if old is None or max(_size(old), _size(new)) <= WHOLE_DIFF:
         return [_diff(change.path, old, new)]
     before, after = old.splitlines(keepends=True), new.splitlines(keepends=True)
-    groups = difflib.SequenceMatcher(None, before, after).get_grouped_opcodes(_CONTEXT_LINES)
     return [
-        _diff(
-            change.path,
-            "".join(before[group[0][1] : group[-1][2]]),
-            "".join(after[group[0][3] : group[-1][4]]),
-        )
-        for group in groups
+        _diff(change.path, "".join(before[first:last]), "".join(after[to:end]))
+        for first, last, to, end in hunks(before, after, _CONTEXT_LINES)
     ]
 
 
