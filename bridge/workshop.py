@@ -195,7 +195,7 @@ class SessionShell:
         layers = self.layers
         if config.sandbox.mode == "off":
             layers = replace(layers, working="", failures=("it is switched off",))
-        return ConfinedShell({**environment, **kept}, fence, layers, self.guardian)
+        return ConfinedShell({**environment, **kept}, fence, layers, guardian=self.guardian)
 
 
 class Tape(Protocol):

@@ -8,7 +8,7 @@ printed.
 import os
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import field, replace
 
 import anyio
 from anyio.to_thread import run_sync
@@ -36,7 +36,7 @@ class ConfinedShell:
     """What they would get without a sandbox."""
     fence: Fence
     layers: Layers
-    guardian: Guardian | None = None
+    guardian: Guardian | None = field(default=None, kw_only=True)
     """Ends commands when we are killed, where they are in no namespaces that do."""
 
     async def hold(self) -> Hold:
@@ -60,7 +60,7 @@ class ConfinedShell:
         held = fence.reach != "danger-full-access" and self.layers.hold.strength != "none"
         # Without the helper root could read our memory, keys and all.
         if not held and not (self.layers.probed and os.geteuid() == 0):
-            shell = LocalShell(self.environment, fence.scratch, self.guardian)
+            shell = LocalShell(self.environment, fence.scratch, guardian=self.guardian)
             return await shell.run(command, cwd=cwd, timeout=timeout, output=output)
         found, environment = Survey(()), self.environment
         if held:

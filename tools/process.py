@@ -78,7 +78,7 @@ class LocalShell:
     """The whole environment of the commands."""
     scratch: str
     """An existing folder for temporary files."""
-    guardian: Guardian | None = None
+    guardian: Guardian | None = field(default=None, kw_only=True)
     """Ends commands when we are killed."""
 
     async def hold(self) -> Hold:
