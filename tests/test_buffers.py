@@ -374,12 +374,12 @@ async def test_an_editor_that_does_not_answer_is_waited_for_once(tmp_path: Path)
     assert await mine.edit("one", "two") == EDITED
 
 
-async def test_an_edit_that_the_editor_does_not_answer_is_not_made(tmp_path: Path) -> None:
+async def test_an_edit_that_the_editor_does_not_answer_is_in_doubt(tmp_path: Path) -> None:
     mine = desk(tmp_path, b"one\n", "typed\n")
     found = await mine.at.files.read(str(mine.path), 99)
     assert found is not None
     mine.editor.deaf = True
-    with no_waiting(), pytest.raises(OSError, match="did not take"):
+    with no_waiting(), pytest.raises(OSError, match="did not say in time whether it took"):
         await mine.at.files.replace(str(mine.path), b"new\n", found.stamp)
     assert mine.path.read_bytes() == b"one\n"
 
