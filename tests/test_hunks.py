@@ -1,6 +1,8 @@
 """What changed between two texts: true for all, the least for most, and never long in coming."""
 
+import difflib
 import random
+import re
 import time
 
 import pytest
@@ -8,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bridge.core import hunks as module
-from bridge.core.hunks import Hunk, hunks
+from bridge.core.hunks import Hunk, hunks, unified
 
 FILLER = [f"filler {number}" for number in range(300)]
 REPEATED = [f"one of {number * number % 11}" for number in range(1000)]
@@ -39,6 +41,36 @@ def test_the_hunks_make_the_one_text_of_the_other(
         found = hunks(before, after, context)
     assert rebuilt(before, after, found) == after
     assert (found == []) == (before == after)
+
+
+@given(_TEXTS, _TEXTS)
+def test_a_unified_diff_is_what_others_write_and_read(before: list[str], after: list[str]) -> None:
+    told = list(unified(before, after, "a/f", "b/f"))
+    if before == after:
+        assert told == []
+        return
+    assert told[:2] == ["--- a/f", "+++ b/f"]
+    made: list[str] = []
+    done = 0
+    for line in told[2:]:
+        if header := re.fullmatch(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@", line):
+            first = int(header[1]) - (header[2] != "0")
+            made += before[done:first]
+            done = first
+            assert len(made) == int(header[3]) - (header[4] != "0")
+            continue
+        if line[0] in " -":
+            assert before[done] == line[1:]
+            done += 1
+        if line[0] in " +":
+            made.append(line[1:])
+    assert [*made, *before[done:]] == after
+
+
+def test_a_short_diff_looks_as_it_always_did() -> None:
+    for after in (["x", *FILLER[:9]], FILLER[1:9], [], [*FILLER[:5], "y", *FILLER[6:9]]):
+        usual = difflib.unified_diff(FILLER[:9], after, "a", "b", lineterm="")
+        assert list(unified(FILLER[:9], after, "a", "b")) == list(usual)
 
 
 @pytest.mark.parametrize(

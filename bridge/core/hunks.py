@@ -17,27 +17,57 @@ Hunk: TypeAlias = tuple[int, int, int, int]
 _WINDOW = 64
 _SMALL = _WINDOW * _WINDOW
 """Lines before times lines after: so many are compared in every way."""
+_CONTEXT = 3
+"""Lines around what changed in a unified diff."""
 _DEEPEST = 20
 """How often what lies between two unique lines is divided again."""
 
 
 def hunks(before: Lines, after: Lines, context: int) -> list[Hunk]:
     """What changed, with so many lines around; changes that are near to each other are one."""
-    found: list[Hunk] = []
-    for first, last, to, end in _changes(before, after):
-        if found and first - found[-1][1] <= 2 * context:
-            found[-1] = (found[-1][0], last, found[-1][2], end)
+    return [_around(group, before, after, context) for group in _groups(before, after, context)]
+
+
+def unified(before: Lines, after: Lines, name: str, new_name: str) -> Iterator[str]:
+    """The same as the lines of a unified diff; nothing where nothing changed."""
+    for number, group in enumerate(_groups(before, after, _CONTEXT)):
+        first, last, to, end = _around(group, before, after, _CONTEXT)
+        if not number:
+            yield from (f"--- {name}", f"+++ {new_name}")
+        yield f"@@ -{_range(first, last)} +{_range(to, end)} @@"
+        for one, two, three, four in group:
+            yield from (f" {line}" for line in before[first:one])
+            yield from (f"-{line}" for line in before[one:two])
+            yield from (f"+{line}" for line in after[three:four])
+            first = two
+        yield from (f" {line}" for line in before[first:last])
+
+
+def _range(first: int, last: int) -> str:
+    """As a unified diff has it: an empty range is named by the line before it."""
+    count = last - first
+    return f"{first + 1}" if count == 1 else f"{first + (count > 0)},{count}"
+
+
+def _groups(before: Lines, after: Lines, context: int) -> list[list[Hunk]]:
+    """Changes, and which of them are near to each other."""
+    groups: list[list[Hunk]] = []
+    for change in _changes(before, after):
+        if groups and change[0] - groups[-1][-1][1] <= 2 * context:
+            groups[-1].append(change)
         else:
-            found.append((first, last, to, end))
-    return [
-        (
-            max(first - context, 0),
-            min(last + context, len(before)),
-            max(to - context, 0),
-            min(end + context, len(after)),
-        )
-        for first, last, to, end in found
-    ]
+            groups.append([change])
+    return groups
+
+
+def _around(group: Sequence[Hunk], before: Lines, after: Lines, context: int) -> Hunk:
+    (first, _, to, _), (_, last, _, end) = group[0], group[-1]
+    return (
+        max(first - context, 0),
+        min(last + context, len(before)),
+        max(to - context, 0),
+        min(end + context, len(after)),
+    )
 
 
 def _changes(before: Lines, after: Lines) -> Iterator[Hunk]:
