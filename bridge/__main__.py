@@ -10,7 +10,6 @@ goes to stderr, and no child can read or write the protocol's bytes.
 Rule 3: the end is quick and silent. A fault that ends the program is one line on stderr.
 """
 
-import gc
 import os
 import sys
 
@@ -105,23 +104,10 @@ def _serve(config: str | None, record: str | None) -> int:
     received, hello = _greet(stdin, stdout) if record is None else (b"", None)
     if not received and hello is None and record is None:
         return 0
-    # Loading makes many objects and no garbage; app.py switches the collector on again.
-    gc.disable()
-    _without_plugins()
-    from bridge.app import serve  # noqa: PLC0415 (the program behind the first answer)
+    from bridge.lean import serve  # noqa: PLC0415 (the program behind the first answer)
 
     asked = {} if record is None else {"record": record}
     return serve(config, stdin, stdout, received, hello, **asked)  # pyright: ignore[reportArgumentType] (JSON)
-
-
-def _without_plugins() -> None:
-    """Keep pydantic from looking in every installed package for plugins, and running them.
-
-    PYDANTIC_DISABLE_PLUGINS would do so too, but after it has loaded what it looks with.
-    """
-    none = type(sys)("pydantic.plugin._loader")
-    none.get_plugins = tuple
-    sys.modules[none.__name__] = none
 
 
 def _leave_to_others() -> None:

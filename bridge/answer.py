@@ -6,7 +6,6 @@ the provider calls itself ends with the answer at the latest.
 Rule 3: nothing here waits, so that a cancelled turn can still put everything in order.
 """
 
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -33,10 +32,11 @@ from bridge.core.wire import JsonObject
 from bridge.errors import BridgeError
 from bridge.session import Session
 from tools.base import AnyTool, Bound, Card, Place, Text
+from tools.late import pattern
 
 _RESTART = "\n\nThe answer broke off and starts again:\n\n"
 _NOT_TOLD = "Error: the answer ended before the provider told what came of this call"
-_EARLY_PATH = re.compile(r'"file_path"\s*:\s*"((?:[^"\\]|\\.)*)"')
+_EARLY_PATH = pattern(r'"file_path"\s*:\s*"((?:[^"\\]|\\.)*)"')
 
 
 @dataclass(eq=False, slots=True)
@@ -48,12 +48,11 @@ class _Text:
 class Answer:
     """What the person has seen of one answer; owned by the turn that asked for it."""
 
-    def __init__(
-        self, session: Session, editor: SessionEditor, tools: Mapping[str, AnyTool]
-    ) -> None:
+    def __init__(self, session: Session, editor: SessionEditor) -> None:
         self._session = session
         self._editor = editor
-        self._tools = tools
+        self.tools: Mapping[str, AnyTool] = {}
+        """What calls may name; wanted from the first call on."""
         self._number = session.next_response()
         self._seen: list[_Text | str] = []
         """What was shown, in order: texts, and the card ids of calls."""
@@ -188,7 +187,7 @@ class Answer:
         self._editor.update(updates.hosted_end(ended))
 
     def _card(self, call: FunctionCall) -> Card:
-        tool = self._tools.get(call.name)
+        tool = self.tools.get(call.name)
         if tool is None or call.custom:
             return Card(call.name)
         bound = tool.bind(updates.raw_input(call.arguments), self._session.cwd)

@@ -5,18 +5,22 @@ Those of a project stand in the state directory, one file for each, never in the
 Rule 1: a file is replaced whole, under a lock, by whoever adds or takes away; readers see the one
 before or the one after.
 Rule 2: a file that others could write, or that holds no answers, holds none.
+Rule 3: what allows is believed only if all of its entry is understood; what is not stays in the
+file for the version that wrote it.
 """
 
 import hashlib
 import os
 import stat
-from collections.abc import Callable, Generator, Iterable, Sequence
+import time
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 from bridge import log
-from bridge.core.rule import FOR_PROJECT, Rule, Sort, exactly
+from bridge.core.rule import FOR_PROJECT, FOR_SESSION, Rule, Sort, exactly
 from bridge.core.wire import dump, load_object
 
 try:
@@ -24,8 +28,13 @@ try:
 except ImportError:  # native Windows, where no session is ever opened
     fcntl = None
 
+_SORTS: Mapping[str, Sort] = {"allow": "allow", "deny": "deny"}
+_BY_RULE, _EXACTLY = {"sort", "rule"}, {"sort", "exactly", "of"}
+"""The members of an answer, as this version writes them."""
 _LONGEST = 1024 * 1024
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_TRIES, _PAUSE = 200, 0.01
+"""How often, and after how many seconds, it is tried again to be the one who changes the file."""
 _LOCK = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -38,6 +47,8 @@ class Answers:
         self._file = None if folder is None else folder / f"{named}.json"
         self._session: list[Rule] = []
         self._stored: tuple[Rule, ...] = ()
+        self._strange: tuple[object, ...] = ()
+        """Of the file, what is no answer as this version writes them."""
         self._stamp: tuple[int, ...] | None = None
         """Of the file that was read last."""
 
@@ -46,17 +57,24 @@ class Answers:
         self._refresh()
         return (*self._session, *self._stored)
 
-    def keep(self, rule: Rule) -> None:
-        """From now on; where it cannot be written down, for this session."""
-        if rule.source == FOR_PROJECT and self._file is not None:
-            try:
-                self._change(lambda known: [*(one for one in known if one != rule), rule])
-            except OSError as error:
-                log.say(f"an answer for a project is not stored: {error.strerror}")
-            else:
-                return
-        if rule not in self._session:
-            self._session.append(rule)
+    def keep(self, rule: Rule) -> bool:
+        """From now on; False where it cannot be written down, and holds for this session alone."""
+        for_session = rule.source != FOR_PROJECT
+        stored = not for_session and self._store(rule)
+        own = rule if for_session else replace(rule, source=FOR_SESSION)
+        if not stored and own not in self._session:
+            self._session.append(own)
+        return stored or for_session
+
+    def _store(self, rule: Rule) -> bool:
+        if self._file is None:
+            return False
+        try:
+            self._change(lambda known: [*(one for one in known if one != rule), rule])
+        except OSError as error:
+            log.say(f"an answer for a project is not stored: {error.strerror}")
+            return False
+        return True
 
     def forget(self, text: str) -> int:
         """Take back the answers that read like this, or all for an empty text; how many."""
@@ -76,18 +94,22 @@ class Answers:
         try:
             found = self._file.stat(follow_symlinks=False)
         except OSError:
-            self._stored, self._stamp = (), None
+            self._stored, self._strange, self._stamp = (), (), None
             return
         stamp = (found.st_ino, found.st_size, found.st_mtime_ns, found.st_mode, found.st_uid)
         if stamp != self._stamp:
-            self._stored, self._stamp = self._read(self._file), stamp
+            read = self._read(self._file)
+            self._stored = tuple(rule for rule, _ in read if rule is not None)
+            self._strange = tuple(entry for rule, entry in read if rule is None)
+            self._stamp = stamp
 
-    def _read(self, file: Path) -> tuple[Rule, ...]:
+    def _read(self, file: Path) -> list[tuple[Rule | None, object]]:
+        """What the file holds, each with what it means."""
         try:
-            return tuple(_rules(_text(file), self._root))
+            return [(_rule(entry), entry) for entry in _entries(_text(file), self._root)]
         except (OSError, ValueError):
             log.say("the answers stored for a project cannot be used; they count as none")
-            return ()
+            return []
 
     def _change(self, change: Callable[[Sequence[Rule]], Iterable[Rule]]) -> None:
         """Read, change and replace the file, while nobody else does; OSError."""
@@ -96,7 +118,7 @@ class Answers:
         self._file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         with _locked(self._file.with_suffix(".lock")):
             self._refresh()
-            entries = [_entry(rule) for rule in change(self._stored)]
+            entries = [*self._strange, *map(_entry, change(self._stored))]
             fresh = self._file.with_suffix(f".{os.getpid()}")
             with suppress(FileNotFoundError):
                 fresh.unlink()
@@ -113,11 +135,25 @@ class Answers:
 def _locked(path: Path) -> Generator[None]:
     descriptor = os.open(path, _LOCK, 0o600)
     try:
-        if fcntl is not None:
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        _lock(descriptor)
         yield
     finally:
         os.close(descriptor)
+
+
+def _lock(descriptor: int) -> None:
+    """Be the only one; OSError where another process does not let go, as one that was stopped."""
+    if fcntl is None:
+        return
+    for again in reversed(range(_TRIES)):
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if not again:
+                raise
+            time.sleep(_PAUSE)
+        else:
+            break
 
 
 def _text(file: Path) -> bytes:
@@ -132,23 +168,38 @@ def _text(file: Path) -> bytes:
         os.close(descriptor)
 
 
-def _rules(text: bytes, root: str) -> Iterable[Rule]:
+def _entries(text: bytes, root: str) -> list[object]:
     stored = load_object(text)
     answers = stored.get("answers")
     if stored.get("root") != root or not isinstance(answers, list):
         raise ValueError("it is of another project")
-    for one in cast("list[Any]", answers):
-        with suppress(ValueError, TypeError, KeyError, AttributeError):
-            yield _rule(one)
+    return cast("list[object]", answers)
 
 
-def _rule(entry: dict[str, str]) -> Rule:
-    sort: Sort = "deny" if entry["sort"] == "deny" else "allow"
-    if "exactly" in entry:
-        return exactly(sort, entry["exactly"], entry["of"], FOR_PROJECT)
-    from bridge.core.rules import parsed  # noqa: PLC0415 (few folders have any)
+def _rule(entry: object) -> Rule | None:
+    """The answer that is written here; None: this version does not know what it means."""
+    members = cast("dict[str, object]", entry) if isinstance(entry, dict) else {}
+    texts = {key: value for key, value in members.items() if isinstance(value, str)}
+    sort: Sort | None = _SORTS.get(texts.get("sort", ""))
+    # A member more can only make an answer narrower: what denies is taken at its widest.
+    if sort is None or (sort == "allow" and members.keys() not in (_BY_RULE, _EXACTLY)):
+        return None
+    match texts:
+        case {"exactly": ("shell" | "edit" | "read" | "call") as tool, "of": about}:
+            return exactly(sort, tool, about, FOR_PROJECT)
+        case {"rule": text}:
+            return _parsed(sort, text)
+        case _:
+            return None
 
-    return parsed(sort, entry["rule"], FOR_PROJECT)
+
+def _parsed(sort: Sort, text: str) -> Rule | None:
+    from bridge.core.rules import BadRule, parsed  # noqa: PLC0415 (few folders have any)
+
+    try:
+        return parsed(sort, text, FOR_PROJECT)
+    except BadRule:
+        return None
 
 
 def _entry(rule: Rule) -> dict[str, str]:

@@ -30,6 +30,7 @@ from bridge.core import handshake
 from bridge.core.wire import JsonObject
 from bridge.session import Prompt, Session
 from bridge.store import Store
+from tools.layers import layers_of
 from tools.probe import Probe
 
 _FLUSH_SECONDS = 1.0
@@ -205,7 +206,9 @@ class Answers:
     def _load(self) -> Any:
         """The workshop, to be opened; blocks."""
         module: Any = import_module("bridge.workshop")
-        return module.workshop(self._probe.answer(), self._private, self._on_key, self._tape)
+        return module.workshop(
+            layers_of(*self._probe.answer()), self._private, self._on_key, self._tape
+        )
 
     async def answer(self, session: Session, editor: SessionEditor, prompt: Prompt) -> str:
         """Run one prompt to its stop reason."""

@@ -8,7 +8,7 @@ Rule 4: an end is written down before it is shown, and what the model has seen o
 session that is loaded shows no other end, and knows no file whose text the model never got.
 """
 
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from itertools import groupby
@@ -17,22 +17,24 @@ from typing import Any
 import anyio
 from anyio.lowlevel import checkpoint_if_cancelled
 
-from bridge import knowledge, links, permits
+from bridge import knowledge, permits
 from bridge.acp.editor import SessionEditor
 from bridge.answer import ending
 from bridge.core import policy, updates
 from bridge.core.content import attached
 from bridge.core.effects import FunctionCall
 from bridge.core.permission import offers
-from bridge.core.records import Announced, Item, Learned, Planned, Returned, SawFile
+from bridge.core.records import Announced, Item, Planned, Returned, SawFile
 from bridge.core.wire import load_object
 from bridge.errors import BridgeError
-from bridge.responses.request import function_tool
+from bridge.links import followed
 from bridge.session import Session
+from bridge.workbench import Workbench
 from tools.base import AnyTool, Context, Files, Person, Prepared, Result, Shell, Signal, Tool
 from tools.buffers import BufferedFiles
 from tools.frozen import frozen
 
+_NOT_STORED = "The answer could not be stored: it holds for this session only."
 ABORTED = "Error: command aborted"
 NEVER_STARTED = "Error: tool call aborted before dispatch"
 
@@ -43,32 +45,20 @@ Pair = tuple[FunctionCall, Announced]
 
 
 @frozen
-class Workbench:
+class Toolbox:
     """The tools, and this machine's files and processes."""
 
     tools: Mapping[str, Tool[Any]]
     files: Files
     shell: Callable[[Session], Shell]
     user_folder: str | None = None
-    """Where the user's own instructions and skills are."""
-    learn: Callable[[Session, str | None], Iterator[Learned]] = knowledge.due
-    """What the model is to be told of the project now."""
-    follow: Callable[[Sequence[Item], Session, Context], Awaitable[tuple[Item, ...]]] = (
-        links.followed
-    )
-    """A prompt with what its links to files show."""
-    _offered: dict[bool, list[dict[str, object]]] = field(
-        default_factory=dict[bool, list[dict[str, object]]]
-    )
+    """Where the user's own skills are."""
+    private: tuple[str, ...] = ()
+    """Our own files and folders, resolved."""
 
-    def offered(self, *, strict: bool) -> list[dict[str, object]]:
-        """The tools as a request names them; the same list every time."""
-        if strict not in self._offered:
-            self._offered[strict] = [
-                function_tool(tool.name, tool.description, tool.parameters(), strict=strict)
-                for tool in self.tools.values()
-            ]
-        return self._offered[strict]
+    def tools_of(self, session: Session) -> Mapping[str, AnyTool]:
+        """All that calls of this session may name."""
+        return {**session.remote.tools, **self.tools}
 
     def files_of(self, session: Session, editor: SessionEditor) -> Files:
         """The files as this session sees them: with what the editor has not saved, if it tells."""
@@ -76,45 +66,61 @@ class Workbench:
             return self.files
         return BufferedFiles(self.files, editor, session.looks, session.folders)
 
-    def tools_of(self, session: Session) -> Mapping[str, AnyTool]:
-        """All that calls of this session may name."""
-        return {**session.remote.tools, **self.tools}
+    async def followed(
+        self, blocks: Sequence[Item], session: Session, editor: SessionEditor
+    ) -> tuple[Item, ...]:
+        """The blocks of a prompt, with what its links to files show."""
+        nobody = editor.person("")
+        return await followed(blocks, session, self.means(session, editor, nobody, lambda _: None))
+
+    def calls(self, session: Session, editor: SessionEditor, calls: Sequence[Pair]) -> "Calls":
+        """The calls of one answer, to be run."""
+        return Calls(session, editor, self, calls)
+
+    def means(
+        self,
+        session: Session,
+        editor: SessionEditor,
+        person: Person,
+        output: Callable[[str], None],
+    ) -> Context:
+        """All that a call of this session may use."""
+        return Context(
+            cwd=session.cwd,
+            roots=session.roots,
+            files=self.files_of(session, editor),
+            shell=self.shell(session),
+            seen=session.seen,
+            person=person,
+            planning=session.mode == "plan",
+            output=output,
+            readable=knowledge.readable(self.user_folder),
+            private=self.private,
+            is_barred=permits.barred(session),
+            jobs=session.jobs,
+            takes=session.takes,
+        )
 
 
-def means(
-    session: Session,
-    editor: SessionEditor,
-    person: Person,
-    bench: Workbench,
-    output: Callable[[str], None],
-) -> Context:
-    """All that a call of this session may use."""
-    return Context(
-        cwd=session.cwd,
-        roots=session.roots,
-        files=bench.files_of(session, editor),
-        shell=bench.shell(session),
-        seen=session.seen,
-        person=person,
-        planning=session.mode == "plan",
-        output=output,
-        readable=knowledge.readable(bench.user_folder),
-        is_barred=permits.barred(session),
-        jobs=session.jobs,
-        takes=session.takes,
-    )
+def workbench(toolbox: Toolbox) -> Workbench:
+    """A workbench whose tools are at hand."""
+
+    async def load() -> Toolbox:
+        return toolbox
+
+    return Workbench([tool.offer for tool in toolbox.tools.values()], load, toolbox.user_folder)
 
 
 class Calls:
     """The calls of one answer; owned by the turn that runs them."""
 
     def __init__(
-        self, session: Session, editor: SessionEditor, bench: Workbench, calls: Sequence[Pair]
+        self, session: Session, editor: SessionEditor, toolbox: Toolbox, calls: Sequence[Pair]
     ) -> None:
         self._session = session
         self._editor = editor
-        self._bench = bench
-        self._tools = bench.tools_of(session)
+        self._toolbox = toolbox
+        self._tools = toolbox.tools_of(session)
         self._open = {announced.card_id: (call, announced) for call, announced in calls}
         self._started: set[str] = set()
         self._screens: dict[str, _Screen] = {}
@@ -212,6 +218,7 @@ class Calls:
     ) -> Result | None:
         """None: the call may run."""
         session, access = self._session, prepared.access
+        mode = session.mode
         decision = permits.decide(session, call.name, access)
         match decision.verdict:
             case policy.Allow():
@@ -225,14 +232,19 @@ class Calls:
         offered = offers(session.mode, call.name, access, decision, session.roots)
         question = updates.question(announced, prepared.shown, decision.reason)
         answer = await self._editor.permission(question, offered, decision.reason)
-        if answer is not None and answer.rule is not None:
-            session.answers.keep(answer.rule)
+        lasting = None if answer is None else answer.rule
+        if lasting is not None and not session.answers.keep(lasting):
+            self._editor.notice("warning", _NOT_STORED)
         if answer is None or not answer.allows:
             session.decline(access)
             return _declined(prepared)
         # Mode and rules may have changed while the person thought about it.
         now = permits.decide(session, call.name, access).verdict
-        return Result.error(f"{call.name} {now.text}") if isinstance(now, policy.Deny) else None
+        if isinstance(now, policy.Deny):
+            return Result.error(f"{call.name} {now.text}")
+        if now == policy.Ask() and session.mode == "plan" != mode:
+            return await self._refused(call, announced, prepared)
+        return None
 
     async def _watched(self, announced: Announced, prepared: Prepared) -> Result:
         """Run the call; what a command prints is shown while it runs."""
@@ -252,7 +264,7 @@ class Calls:
             self._editor.can.terminal_output and announced.card.kind == "execute",
         )
         person = self._editor.person(announced.card_id)
-        return means(session, self._editor, person, self._bench, screen.add)
+        return self._toolbox.means(session, self._editor, person, screen.add)
 
     def _finish(self, call: FunctionCall, announced: Announced, result: Result) -> None:
         del self._open[announced.card_id]

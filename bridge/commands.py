@@ -20,8 +20,9 @@ from bridge.core.records import GoalChanged
 from bridge.session import Session
 from tools.base import Files, Shell
 from tools.frozen import frozen
+from tools.late import pattern
 
-_LINE = re.compile(r"/([A-Za-z][A-Za-z0-9_-]*)(?:[ \t\r\n]+(.*))?", re.DOTALL)
+_LINE = pattern(r"/([A-Za-z][A-Za-z0-9_-]*)(?:[ \t\r\n]+(.*))?", re.DOTALL)
 
 
 class Bench(Protocol):

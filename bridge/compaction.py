@@ -14,7 +14,6 @@ import anyio
 
 from bridge import context
 from bridge.acp.editor import SessionEditor
-from bridge.calls import Workbench
 from bridge.config import Model
 from bridge.core import updates, window
 from bridge.core.content import message
@@ -27,6 +26,7 @@ from bridge.exchange import ModelPort, attempt, provider_of, wait_notice
 from bridge.responses.faults import Broken
 from bridge.session import Session
 from bridge.silence import Silence
+from bridge.workbench import Workbench
 
 _TASK = """\
 The conversation gets too long and is compacted now. Write the summary that you will work from:

@@ -6,7 +6,6 @@ Rule 1: no value is ever repeated: people paste keys into the wrong places.
 Rule 2: of several faults the first in the file is named, the rest are counted.
 """
 
-import difflib
 import json
 import re
 import tomllib
@@ -88,8 +87,10 @@ def unfit(fault: ErrorDetails, keys: Mapping[str, Iterable[str]]) -> Complaint:
 
 def nearest(name: str, names: Iterable[str]) -> str:
     """The names that may have been meant, or all there are."""
+    from difflib import get_close_matches  # noqa: PLC0415 (it loads slowly, and faults are rare)
+
     known = list(names)
-    close = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+    close = get_close_matches(name, known, n=1, cutoff=0.5)
     return f"nearest: {close[0]}" if close else f"known are: {', '.join(known) or 'none'}"
 
 

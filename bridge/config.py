@@ -255,6 +255,8 @@ class Sandbox(_Table):
     """Confine commands as well as this machine can, or not at all."""
     network: bool = False
     """Commands in the sandbox reach the network."""
+    git: Literal["commands", "always", "never"] = "commands"
+    """Which commands in the sandbox may change `.git`: in lines that run git, all, or none."""
     require: bool = False
     """No command runs where there is no sandbox."""
     writable_roots: Folders = ()

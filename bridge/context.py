@@ -8,12 +8,12 @@ Rule 2: "plan mode" is spoken of while it is in force, and never otherwise.
 import platform
 from collections.abc import Sequence
 
-from bridge.calls import Workbench
 from bridge.config import Model
 from bridge.core.policy import Mode
 from bridge.core.records import Item
 from bridge.responses import request
 from bridge.session import Session
+from bridge.workbench import Workbench
 
 _BASE = """\
 You are a coding agent inside the user's editor. You work on the files below {cwd}.

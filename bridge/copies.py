@@ -7,7 +7,6 @@ Rule 2: a file that holds a secret of ours is not copied.
 """
 
 import os
-import shutil
 from pathlib import Path
 
 from tools.frozen import frozen
@@ -50,4 +49,6 @@ class Copies:
     def delete(self) -> None:
         """Remove all of them; OSError."""
         if self.folder is not None and self.folder.exists():
+            import shutil  # noqa: PLC0415 (it loads slowly, and sessions end late)
+
             shutil.rmtree(self.folder)

@@ -13,15 +13,17 @@ from urllib.parse import SplitResult, urlsplit
 
 from pydantic import AfterValidator, Field, JsonValue, ValidationInfo
 
+from tools.late import pattern
+
 KEY_SOURCES = 'api_key_env = "VARIABLE", api_key_file = "PATH" or api_key_command = ["PROGRAM", …]'
 
-_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
-_PRINTABLE = re.compile(r"[\x20-\x7e]*")
-_URL = re.compile(r"[\x21-\x5b\x5d-\x7e]+")
+_VARIABLE = pattern(r"[A-Za-z_][A-Za-z0-9_]*")
+_HEADER_NAME = pattern(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
+_PRINTABLE = pattern(r"[\x20-\x7e]*")
+_URL = pattern(r"[\x21-\x5b\x5d-\x7e]+")
 _KEY_HEADERS = ("authorization", "proxy-authorization", "api-key", "x-api-key", "cookie")
 _LOCAL_NAMES = (".localhost", ".local", ".internal", ".lan", ".home.arpa")
-_CURRENCY = re.compile(r"[A-Z]{3}")
+_CURRENCY = pattern(r"[A-Z]{3}")
 _OURS = ("model", "instructions", "input", "tools", "stream")
 
 

@@ -22,7 +22,6 @@ from bridge.config import Config, Provider, is_key
 from bridge.core.wire import load_object
 from bridge.errors import BridgeError, ConfigError, LoginRequired
 from tools.base import Ended
-from tools.process import Launch, follow
 
 _MOST_MARGIN = 60.0
 _MARGIN = 0.1
@@ -152,6 +151,8 @@ async def _printed(command: tuple[str, ...], environment: Mapping[str, str], sec
         raise ConfigError(
             f"{name}: there is no such program; name one in PATH, or give its absolute path"
         )
+    from tools.process import Launch, follow  # noqa: PLC0415 (few keys are printed by a program)
+
     launch = Launch((program, *command[1:]), environment, cwd=os.sep)
     try:
         ended = await follow(launch, timeout=seconds, output=_ignore)

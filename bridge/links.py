@@ -28,8 +28,6 @@ MOST_SECONDS = 5.0
 
 async def followed(blocks: Sequence[Item], session: Session, context: Context) -> tuple[Item, ...]:
     """The blocks of a prompt, with what its links show after each of them."""
-    if not any(block.get("type") == "resource_link" for block in blocks):
-        return tuple(blocks)
     result: list[Item] = []
     shown, room = 0, MOST_CHARACTERS
     end = anyio.current_time() + MOST_SECONDS

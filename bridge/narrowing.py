@@ -115,14 +115,17 @@ def _text(file: Path) -> str | None:
         return None
     except OSError as error:
         raise ConfigError(f"{file}: {error.strerror}; make it a plain file, or remove it") from None
-    with os.fdopen(descriptor, "rb") as opened:
+    try:
         found = os.fstat(descriptor)
         if not stat.S_ISREG(found.st_mode) or found.st_size > _LONGEST:
             raise ConfigError(f"{file}: not a plain file of settings; remove it")
-        try:
-            return opened.read(_LONGEST).decode("utf-8-sig")
-        except UnicodeDecodeError:
-            raise ConfigError(f"{file}: not UTF-8; save the file as UTF-8") from None
+        return os.read(descriptor, _LONGEST).decode("utf-8-sig")
+    except OSError as error:
+        raise ConfigError(f"{file}: {error.strerror}; make it readable, or remove it") from None
+    except UnicodeDecodeError:
+        raise ConfigError(f"{file}: not UTF-8; save the file as UTF-8") from None
+    finally:
+        os.close(descriptor)
 
 
 def _parsed(file: Path, text: str) -> tuple[_Narrower, list[str]]:

@@ -15,7 +15,6 @@ from contextlib import suppress
 import anyio
 
 from bridge import context, log
-from bridge.calls import Workbench
 from bridge.core.content import message
 from bridge.core.effects import Effect
 from bridge.core.meter import Taken
@@ -24,6 +23,7 @@ from bridge.core.response import Response
 from bridge.errors import BridgeError, Fault
 from bridge.exchange import ModelPort, attempt, provider_of
 from bridge.session import Session
+from bridge.workbench import Workbench
 
 _WORD = "Hello"
 """Templates of conversations fail where nobody has said anything."""

@@ -26,7 +26,7 @@ from functools import partial
 from typing import Any, Protocol, cast
 
 from bridge import __version__, log
-from bridge.calls import Workbench
+from bridge.acp.editor import SessionEditor
 from bridge.config import Config
 from bridge.core.recorded import FORMAT, Lines, message, take_server_secrets
 from bridge.core.records import Item, Learned
@@ -36,6 +36,7 @@ from bridge.errors import BridgeError, ConfigError, ModelError
 from bridge.responses.answer import Reply
 from bridge.responses.upstream import HEADERS
 from bridge.session import Session
+from bridge.workbench import Load, Workbench
 from tools.base import Context, Prepared, Result, Tool
 
 LIVE = frozenset({"exit_plan_mode", "request_user_input", "todo_write", "update_goal"})
@@ -183,7 +184,7 @@ class Recording:
     # -- this machine's side
 
     def taped(self, bench: Workbench) -> Workbench:
-        """The same workbench; what its tools find is noted."""
+        """The same workbench; what it tells the model is noted."""
 
         def learn(session: Session, user_folder: str | None) -> Iterator[Learned]:
             learned = list(bench.learn(session, user_folder))
@@ -191,17 +192,20 @@ class Recording:
             return iter(learned)
 
         async def follow(
-            blocks: Sequence[Item], session: Session, context: Context
+            blocks: Sequence[Item], session: Session, editor: SessionEditor, load: Load
         ) -> tuple[Item, ...]:
-            shown = await bench.follow(blocks, session, context)
+            shown = await bench.follow(blocks, session, editor, load)
             self._told("links", session, shown if len(shown) != len(blocks) else ())
             return shown
 
-        tools = {
+        return replace(bench, learn=learn, follow=follow)
+
+    def tools(self, tools: Mapping[str, Tool[Any]]) -> Mapping[str, Tool[Any]]:
+        """The same tools; what they find is noted."""
+        return {
             name: tool if name in LIVE else replace(tool, prepare=partial(self._prepare, tool))
-            for name, tool in bench.tools.items()
+            for name, tool in tools.items()
         }
-        return replace(bench, tools=tools, learn=learn, follow=follow)
 
     def _told(self, name: str, session: Session, result: Sequence[object]) -> None:
         """Note what a session was told beside what its tools found, and which time it was."""

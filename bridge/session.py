@@ -6,9 +6,7 @@ Rule 3: prompts of one session run one after the other, in the order in which th
 """
 
 import os
-import shutil
 import stat
-import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -248,6 +246,8 @@ class Session:
         Systems clear what lies in /tmp for days, and a command may remove it: then it is made anew.
         """
         if self._scratch is None or not _is_own_folder(self._scratch):
+            import tempfile  # noqa: PLC0415 (it loads slowly; no session needs it to begin)
+
             self._scratch = os.path.realpath(tempfile.mkdtemp(prefix="responses-acp-"))
         return self._scratch
 
@@ -435,6 +435,8 @@ class Session:
         self.remote.close()
         self.journal.close()
         if self._scratch is not None:
+            import shutil  # noqa: PLC0415 (as above)
+
             shutil.rmtree(self._scratch, ignore_errors=True)
         self.closed.set()
 

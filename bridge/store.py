@@ -10,7 +10,6 @@ Rule 3: a list reads the labels of sessions, and of a session without one its fi
 
 import base64
 import os
-import re
 import stat
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager, suppress
@@ -24,11 +23,12 @@ from bridge.errors import INVALID_PARAMS, NOT_FOUND, BridgeError, EditorError
 from bridge.journal import Journal, open_file, read
 from bridge.label import Label, read_label, write_label
 from tools.frozen import frozen
+from tools.late import pattern
 
 PAGE = 50
 """Sessions of one answer to session/list."""
 
-_SESSION_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_SESSION_ID = pattern(r"[A-Za-z0-9_-]{1,64}")
 _LONGEST_HEADER = 64 * 1024
 
 

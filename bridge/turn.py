@@ -19,13 +19,12 @@ import anyio
 from bridge import commands, context, log, spending
 from bridge.acp.editor import SessionEditor
 from bridge.answer import Answer
-from bridge.calls import Calls, Workbench, means
 from bridge.compaction import Compaction
 from bridge.config import Provider
 from bridge.core import goal as goals
 from bridge.core import updates
 from bridge.core.content import user_content
-from bridge.core.effects import Effect, Failed, Finished, Usage
+from bridge.core.effects import Call, Effect, Failed, Finished, Usage
 from bridge.core.records import Forgotten, Item, Noted, Prompted, Titled, Told
 from bridge.core.repeats import Repeats
 from bridge.core.response import Response
@@ -37,6 +36,7 @@ from bridge.remedies import Remedies
 from bridge.responses.faults import Broken
 from bridge.session import Prompt, Session, now
 from bridge.silence import Silence
+from bridge.workbench import Workbench
 from tools.base import GoalReport, PlanApproved, Signal
 from tools.frozen import frozen
 
@@ -99,7 +99,7 @@ class Turn:
         text = reply.text
         if reply.work is not None:
             size = session.history.tokens
-            text = await reply.work(self.editor, self.bench)
+            text = await reply.work(self.editor, await self.bench.load())
             if session.history.tokens < size:
                 self._show_size()
         if text:
@@ -114,9 +114,8 @@ class Turn:
 
     async def _shown(self, prompt: Prompt) -> tuple[Item, ...]:
         """The blocks of a prompt, and what its links to files show."""
-        nobody = self.editor.person("")
-        ground = means(self.session, self.editor, nobody, self.bench, lambda _: None)
-        return await self.bench.follow(prompt.blocks, self.session, ground)
+        bench = self.bench
+        return await bench.follow(prompt.blocks, self.session, self.editor, bench.load)
 
     async def _pursue(self, budget: "_Budget", more: Sequence[Item]) -> StopReason:
         """Work on the goal in rounds, until it is reported, stopped or out of rounds.
@@ -157,7 +156,8 @@ class Turn:
                 if not finished.is_answer:
                     self._tell(_NO_ANSWER)
                 return "end_turn"
-            calls = Calls(self.session, self.editor, self.bench, answer.calls(finished.calls))
+            toolbox = await self.bench.load()
+            calls = toolbox.calls(self.session, self.editor, answer.calls(finished.calls))
             try:
                 await calls.run()
             finally:
@@ -176,7 +176,7 @@ class Turn:
 
     async def _answer(self, compaction: Compaction) -> tuple[Answer, Finished]:
         """One request and its streamed answer, shown and recorded."""
-        answer = Answer(self.session, self.editor, self.bench.tools_of(self.session))
+        answer = Answer(self.session, self.editor)
         remedies = Remedies(self.session, compaction)
         attempts = [Response()]
         try:
@@ -226,6 +226,8 @@ class Turn:
         async def show(effects: list[Effect]) -> None:
             if effects:
                 silence.heard()
+            if any(isinstance(effect, Call) for effect in effects):
+                answer.tools = (await self.bench.load()).tools_of(self.session)
             answer.show(effects)
             await self.editor.room()
 

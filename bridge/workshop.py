@@ -1,13 +1,12 @@
-"""Puts together what answers prompts: turns, tools, this machine, the models' servers.
+"""Puts together what answers prompts: turns, the models' servers, and the way to the tools.
 
-It is apart from app.py because it loads while the editor takes in the answer of session/new; the
-HTTP client and the tools take as long to load as everything before.
+It is apart from app.py because it loads while the editor takes in the answer of session/new; what
+the first request does not need is behind machine.py, and loads after it.
 """
 
 import os
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, closing
-from dataclasses import replace
 from functools import partial
 from importlib import import_module
 from typing import Any, Protocol
@@ -17,9 +16,7 @@ from anyio.to_thread import run_sync
 
 from bridge import log
 from bridge.acp.editor import SessionEditor
-from bridge.calls import Workbench
 from bridge.config import Provider, default_file
-from bridge.core import policy
 from bridge.core.wire import Json
 from bridge.errors import Refused
 from bridge.keys import Keys
@@ -28,22 +25,18 @@ from bridge.responses.answer import OnWait
 from bridge.responses.events import Event
 from bridge.responses.faults import Broken
 from bridge.responses.transport import Opening, Transport
-from bridge.servers import Connect, Load, Servers
 from bridge.session import Prompt, Session
 from bridge.turn import Turn
-from bridge.wanted import wanted
-from tools.base import Ended, Hold, Reach
-from tools.confined import ConfinedShell
-from tools.environment import child_environment
+from bridge.workbench import ToolPort, Workbench
+from tools.base import Tool
 from tools.frozen import frozen
-from tools.guardian import Guardian
-from tools.local import LocalFiles
+from tools.layers import Layers
 from tools.login import is_wanted
-from tools.login_shell import login_environment
-from tools.process import adopt_orphans, hide_memory
-from tools.sandbox import Fence, Layers, layers_of
-from tools.shell import CONFINED_SHELL, SHELL
-from tools.table import TOOLS
+from tools.offers import CONFINED_SHELL, OFFERS
+from tools.prctl import adopt_orphans, hide_memory
+
+_SOON = 0.5
+"""Seconds from a session's begin until the tools load, if nothing needs them before."""
 
 
 @frozen
@@ -95,7 +88,8 @@ class Workshop:
 
     models: Models
     bench: Workbench
-    load_client: Load
+    load_client: Callable[[], Awaitable[Any]]
+    """Gives the way to connect to an MCP server."""
     confined: Workbench | None = None
     """The same for sessions whose commands run in a sandbox; None: this machine has none."""
     log_in: Callable[[Session], Coroutine[Any, Any, None]] | None = None
@@ -117,85 +111,35 @@ class Workshop:
             if self.log_in and is_wanted(session.config.shell.env_from, os.environ):
                 session.login.begin()
                 tasks.start_soon(self.log_in, session)
+            tasks.start_soon(_load_soon, self._bench_of(session))
             await self._serve(session, editor, at_once)
 
     async def _serve(self, session: Session, editor: SessionEditor, at_once: bool) -> None:  # noqa: FBT001 (as attend)
         """Keep the session's MCP servers, until it is closed; meanwhile prepare the model's."""
-        servers = () if session.is_closed else wanted(session, os.environ)
-        if not servers:
-            await prewarm(session, self.models, self._bench_of(session))
+        bench = self._bench_of(session)
+        if session.is_closed or not (session.servers or session.config.mcp):
+            await prewarm(session, self.models, bench)
             return
+        # Few sessions have servers, and those that have wait for them anyway.
+        wanted: Any = import_module("bridge.wanted")
+        servers: Any = import_module("bridge.servers")
 
         def tell(name: str, reason: str) -> None:
             # The reason may be a server's own words, which are no matter for a log.
             log.say("an MCP server cannot be used")
             editor.notice("warning", f'MCP server "{name}" cannot be used: {reason}')
 
-        kept = Servers(servers, tell, can_ask=editor.can.form)
-        session.remote = kept
+        all_wanted = wanted.wanted(session, os.environ)
+        kept = session.remote = servers.Servers(all_wanted, tell, can_ask=editor.can.form)
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(prewarm, session, self.models, self._bench_of(session))
+            tasks.start_soon(prewarm, session, self.models, bench)
             await kept.run(self.load_client, at_once=at_once)
 
 
-@frozen
-class SessionShell:
-    """The shell of one session: without our secrets, inside what its mode and preset allow."""
-
-    keys: Keys
-    session: Session
-    layers: Layers
-    private: tuple[str, ...] = ()
-    """Files and folders of our own, which commands must not read."""
-    guardian: Guardian | None = None
-
-    async def hold(self) -> Hold:
-        """How a command that starts now would be held."""
-        hold = await self._shell(os.environ).hold()
-        is_open = hold.strength == "none" and hold.reach != "danger-full-access"
-        if not (is_open and self.session.config.sandbox.require):
-            return hold
-        why = f"no command runs without a sandbox, and there is none: {'; '.join(hold.gaps)}"
-        return replace(hold, refusal=why)
-
-    async def run(
-        self,
-        command: str,
-        *,
-        cwd: str,
-        timeout: float,  # noqa: ASYNC109 (it is the command's, and its end is a result)
-        output: Callable[[str], None],
-        reach: Reach | None = None,
-    ) -> Ended:
-        """Run one command; what it may touch is settled now, since most calls run none."""
-        inherited = await self.session.login.environment(os.environ)
-        return await self._shell(inherited).run(
-            command, cwd=cwd, timeout=timeout, output=output, reach=reach
-        )
-
-    def environment(self, inherited: Mapping[str, str]) -> dict[str, str]:
-        """What commands get of this environment."""
-        config = self.session.config
-        secrets = (*self.keys.secrets(config), *self.session.remote.secrets)
-        return child_environment(inherited, secrets, config.key_variables(), self.session.scratch)
-
-    def _shell(self, inherited: Mapping[str, str]) -> ConfinedShell:
-        session = self.session
-        config, scratch = session.config, session.scratch
-        environment = self.environment(inherited)
-        kept = {name: os.environ[name] for name in config.sandbox.env_keep if name in os.environ}
-        fence = Fence(
-            policy.reach(session.mode, session.permission),
-            session.roots,
-            scratch,
-            config.sandbox.network,
-            hidden=(*self.private, *config.key_files()),
-            home=os.environ.get("HOME", ""),
-        )
-        layers = self.layers
-        if config.sandbox.mode == "off":
-            layers = replace(layers, working="", failures=("it is switched off",))
-        return ConfinedShell({**environment, **kept}, fence, layers, guardian=self.guardian)
+async def _load_soon(bench: Workbench) -> None:
+    """Have the tools ready for the first call, but not in the way of the first request."""
+    await anyio.sleep(_SOON)
+    await bench.load()
 
 
 class Tape(Protocol):
@@ -206,48 +150,81 @@ class Tape(Protocol):
         ...
 
     def taped(self, bench: Workbench) -> Workbench:
-        """The same tools, taken down."""
+        """The same workbench; what it tells the model is taken down."""
         ...
+
+    def tools(self, tools: Mapping[str, Tool[Any]], /) -> Mapping[str, Tool[Any]]:
+        """The same tools; what they find is taken down."""
+        ...
+
+
+class _Late:
+    """The machine, loaded once, when it is first wanted."""
+
+    def __init__(self, keys: Keys, layers: Layers, private: tuple[str, ...]) -> None:
+        self._given = keys, layers, private
+        self._loading = anyio.Lock()
+        self._machine: Any = None
+
+    def close(self) -> None:
+        """End what it keeps running."""
+        if self._machine is not None:
+            self._machine.close()
+
+    async def machine(self) -> Any:
+        """A Machine of bridge/machine.py."""
+        if self._machine is None:
+            # It takes a moment, in which a cancelled turn would lose what it is about to show.
+            with anyio.CancelScope(shield=True):
+                async with self._loading:
+                    if self._machine is None:
+                        module: Any = await run_sync(import_module, "bridge.machine")
+                        self._machine = module.Machine(*self._given)
+        return self._machine
 
 
 @asynccontextmanager
 async def workshop(
-    probed: tuple[str, str],
+    layers: Layers,
     private: tuple[str, ...],
     on_key: Callable[[str], None],
     tape: Tape | None = None,
 ) -> AsyncGenerator[Workshop]:
     """The workshop of this process, until the context ends.
 
-    probed says what can confine commands here, private what they must not read; on_key is told of
-    each key that a program printed.
+    layers can confine commands here; private is what they must not read; on_key is told of each
+    key that a program printed.
     """
-    layers = layers_of(*probed)
     hide_memory()
     adopt_orphans()
-    files, keys, guardian = LocalFiles(), Keys(os.environ, on_key), Guardian()
-
-    def shell(session: Session) -> SessionShell:
-        return SessionShell(keys, session, layers, private, guardian)
-
-    async def log_in(session: Session) -> None:
-        own = shell(session).environment(os.environ)
-        await session.login.read(own, partial(login_environment, own, session.cwd))
-
+    keys = Keys(os.environ, on_key)
+    late = _Late(keys, layers, private)
     file = default_file(os.environ)
     folder = None if file is None else str(file.parent)
-    plain = Workbench(TOOLS, files, shell, folder)
-    confined = Workbench({**TOOLS, SHELL.name: CONFINED_SHELL}, files, shell, folder)
+    boxes: list[ToolPort] = []
+
+    async def load(which: int) -> ToolPort:
+        if not boxes:
+            machine = await late.machine()
+            boxes[:] = machine.toolboxes(folder, None if tape is None else tape.tools)
+        return boxes[which]
+
+    async def log_in(session: Session) -> None:
+        await (await late.machine()).log_in(session)
+
+    held = {**OFFERS, CONFINED_SHELL.name: CONFINED_SHELL}
+    plain = Workbench(OFFERS.values(), partial(load, 0), folder)
+    confined = Workbench(held.values(), partial(load, 1), folder)
     if tape is not None:
         plain, confined = tape.taped(plain), tape.taped(confined)
-    with closing(guardian):
+    with closing(late):
         async with Transport(tap=None if tape is None else tape.tap) as transport:
             models = Models(transport, keys)
             confining = None if layers.hold.strength == "none" else confined
             yield Workshop(models, plain, load_client, confining, log_in)
 
 
-async def load_client() -> Connect:
-    """The MCP client, which takes long to load and is needed by few sessions."""
+async def load_client() -> Any:
+    """`connect` of the MCP client, which takes long to load and is needed by few sessions."""
     module = await run_sync(import_module, "bridge.mcp", abandon_on_cancel=True)
     return module.connect

@@ -17,20 +17,23 @@ import anyio.lowlevel
 from bridge.acp.connection import Connection
 from bridge.acp.methods import Agent, take
 from bridge.acp.peer import Peer
-from bridge.calls import Workbench
+from bridge.calls import Toolbox, workbench
 from bridge.config import Config, load
 from bridge.keys import Keys
+from bridge.machine import SessionShell
 from bridge.recording import Recording
 from bridge.responses.transport import Transport
 from bridge.session import Session
 from bridge.store import Store
-from bridge.workshop import Models, SessionShell, Workshop, load_client
+from bridge.workbench import Workbench
+from bridge.workshop import Models, Workshop, load_client
 from tests.fake_editor import Editor, Refused
 from tests.fake_responses import FakeResponses
 from tests.laws import Message
 from tests.transcript import toml
+from tools.base import Tool
+from tools.layers import Layers
 from tools.local import LocalFiles
-from tools.sandbox import Layers
 from tools.shell import CONFINED_SHELL, SHELL
 from tools.table import TOOLS
 
@@ -148,9 +151,12 @@ async def stage(
         def shell(session: Session) -> SessionShell:
             return SessionShell(keys, session, layers or Layers())
 
-        bench, confined = Workbench(TOOLS, files, shell), Workbench(held, files, shell)
-        if recording is not None:
-            bench, confined = recording.taped(bench), recording.taped(confined)
+        def bench_of(tools: Mapping[str, Tool[Any]]) -> Workbench:
+            taped = tools if recording is None else recording.tools(tools)
+            bench = workbench(Toolbox(taped, files, shell))
+            return bench if recording is None else recording.taped(bench)
+
+        bench, confined = bench_of(TOOLS), bench_of(held)
         models, stdout = Models(transport, keys), _Stdout(written.send_nowait)
 
         def load_config() -> Config:

@@ -1,8 +1,10 @@
 """What was allowed or denied for good: kept, shared, taken back, and not believed from others."""
 
+import fcntl
 import json
 import os
 import stat
+from dataclasses import replace
 from pathlib import Path
 from threading import Thread
 
@@ -114,6 +116,22 @@ def test_answers_are_taken_back_by_what_they_read(
         '{"root": ROOT, "answers": [1, null, {}, {"sort": "allow"}, {"sort": 1, "rule": 2}]}',
         '{"root": ROOT, "answers": [{"sort": "allow", "rule": "write x"}, {"sort": "allow", '
         '"exactly": "shell"}]}',
+        *(
+            f'{{"root": ROOT, "answers": [{{{entry}}}]}}'
+            for entry in (
+                '"sort": "ask", "rule": "shell ls"',
+                '"sort": "maybe", "rule": "shell ls"',
+                '"sort": ["deny"], "rule": "shell ls"',
+                '"rule": "shell ls"',
+                '"sort": "allow", "rule": "shell ls", "until": "tomorrow"',
+                '"sort": "allow", "rule": ["shell"]',
+                '"sort": "allow", "rule": "shell ls", "exactly": "shell", "of": "ls"',
+                '"sort": "allow", "exactly": ["shell"], "of": "ls"',
+                '"sort": "allow", "exactly": "shell", "of": 5',
+                '"sort": "allow", "exactly": null, "of": null',
+                '"sort": "allow", "exactly": "shell x", "of": "ls"',
+            )
+        ),
     ],
 )
 def test_a_file_that_holds_no_answers_holds_none(state: Path, tmp_path: Path, text: str) -> None:
@@ -139,10 +157,36 @@ def test_a_file_that_others_could_have_written_is_not_believed(state: Path, tmp_
     assert one.rules() == ()
 
 
+def test_what_another_version_wrote_stays_in_the_file(state: Path, tmp_path: Path) -> None:
+    one = Answers(state, str(tmp_path))
+    one.keep(TEST)
+    strange = [7, {"sort": "ask", "rule": "shell rm"}]
+    told = json.loads(stored(state).read_text("utf-8"))
+    denied = {"sort": "deny", "rule": "shell npm publish", "only": "main"}
+    told["answers"] += [*strange, denied]
+    stored(state).write_text(json.dumps(told), encoding="utf-8")
+    assert one.rules() == (TEST, replace(NEVER, source=FOR_PROJECT))
+    one.keep(BUILD)
+    assert json.loads(stored(state).read_text("utf-8"))["answers"][:2] == strange
+    assert one.forget("") == 3
+    assert json.loads(stored(state).read_text("utf-8"))["answers"] == strange
+
+
 def test_where_nothing_can_be_stored_the_answer_holds_for_the_session(tmp_path: Path) -> None:
     (tmp_path / "state").touch()
     for folder in (None, tmp_path / "state"):
         one = Answers(folder, str(tmp_path))
-        one.keep(TEST)
-        assert one.rules() == (TEST,)
+        assert not one.keep(TEST)
+        assert one.rules() == (replace(TEST, source=FOR_SESSION),)
         assert one.forget("") == 1
+
+
+def test_nobody_waits_for_ever_for_a_process_that_was_stopped(state: Path, tmp_path: Path) -> None:
+    one = Answers(state, str(tmp_path))
+    assert one.keep(TEST)
+    (lock,) = state.glob("*.lock")
+    with lock.open() as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        assert not one.keep(BUILD)
+    assert one.rules() == (replace(BUILD, source=FOR_SESSION), TEST)
+    assert one.keep(BUILD)

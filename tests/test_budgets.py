@@ -46,7 +46,7 @@ async def shown(folder: Path, reads: Sequence[list[Event]]) -> Writes:
     """What goes out for an answer that comes in these network reads."""
     writes = Writes()
     editor = SessionEditor(Connection(Peer(), cast("Any", writes)), Capabilities(), SESSION)
-    answer = Answer(session(folder), editor, {})
+    answer = Answer(session(folder), editor)
 
     @asynccontextmanager
     async def asking() -> AsyncGenerator[AsyncIterator[list[Event]]]:

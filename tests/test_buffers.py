@@ -32,6 +32,7 @@ EDITED = "The file ~/a has been updated successfully."
 IN_THE_EDITOR = " It is unsaved in the editor; commands see what is on disk."
 FORMATTED = " The editor changed the text once more, as formatters do: read it before you go on."
 STALE = 'Error: cannot edit "~/a": file changed since it was read'
+NOW = "; read it again, these lines are other now:"
 NOT_TAKEN = (
     'Error: cannot edit "~/a": the editor has unsaved changes of it and did not take the new text'
 )
@@ -235,10 +236,13 @@ def forget_texts(mine: Desk) -> None:
 
 
 CHANGES: list[tuple[Callable[[Desk], object], str]] = [
-    (lambda mine: mine.types("typed more\n"), STALE),
-    (lambda mine: mine.types("one\n"), STALE),
+    (lambda mine: mine.types("typed more\n"), f"{STALE}{NOW}\n1: typed more"),
+    (lambda mine: mine.types("one\n"), f"{STALE}{NOW}\n1: one"),
     (lambda mine: mine.path.unlink(), 'Error: cannot edit "~/a": not found'),
-    (lambda mine: mine.path.write_bytes(b"x" * (MOST_BYTES + 1)), STALE),
+    (
+        lambda mine: mine.path.write_bytes(b"x" * (MOST_BYTES + 1)),
+        f"{STALE}{NOW}\n1: {'x' * 200}…",
+    ),
     (refuse_texts, NOT_TAKEN),
     (forget_texts, NOT_TAKEN),
 ]
@@ -284,12 +288,12 @@ async def test_a_text_that_the_editor_formats_has_to_be_read_again(
     await mine.lines()
     assert await mine.edit("typed", "edited") == EDITED + FORMATTED
     assert mine.held == "EDITED = 1\n"
-    assert await mine.edit("EDITED", "x") == STALE
+    assert await mine.edit("EDITED", "x") == f"{STALE}{NOW}\n1: EDITED = 1"
     await mine.lines()
     mine.types("Typed\n")
     await mine.lines()
     assert (await mine.at.said("write", "a", content="whole\n")).endswith(FORMATTED)
-    assert await mine.edit("WHOLE", "x") == STALE
+    assert await mine.edit("WHOLE", "x") == f"{STALE}{NOW}\n1: WHOLE"
     await mine.lines()
     mine.editor.keep = as_it_is
     assert (await mine.edit("WHOLE", "x")).startswith(EDITED)

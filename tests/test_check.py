@@ -23,7 +23,7 @@ from bridge.responses.transport import Transport
 from tests.fake_responses import FakeResponses, Item, Reply, called, said, stream, thought
 from tests.test_keys import token
 from tests.test_proxy import CERTIFICATE, behind_a_proxy, no_proxy
-from tools.sandbox import Layers
+from tools.layers import Layers
 
 __all__ = ["no_proxy"]  # a fixture that every test here is under
 

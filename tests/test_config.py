@@ -137,7 +137,7 @@ TWO = PROVIDER + MODEL
         ("effort = 3\n" + TWO, ":1: effort is not known; it belongs into [models.NAME]"),
         (TWO + "env_keep = []\n", ":5: models.m.env_keep is not known; it belongs into [sandbox]"),
         ("[sandbox]\nzzz = 1\n" + TWO, ":2: sandbox.zzz is not known; known are: mode, network, "
-         "require, writable_roots, env_keep"),
+         "git, require, writable_roots, env_keep"),
         (TWO + "system_prompt = 'x'\n", ":5: models.m.system_prompt is not known; nearest: "
          "system_prompt_file"),
         (TWO + f'{"x" * 41} = 1\n', ":5: models.m.(a name of 41 characters) is not known; "
@@ -609,7 +609,7 @@ def test_defaults_shown_by_the_example_are_the_defaults() -> None:
     tables = (Config, Provider, Model, Sandbox, Server, Shell)
     fields = {name: field for table in tables for name, field in table.model_fields.items()}
     shown = re.findall(r"^(\w+) = (\S+) +# default", text, re.MULTILINE)
-    assert len(shown) == 18
+    assert len(shown) == 19
     for name, value in shown:
         assert str(fields[name].default).lower() == value.strip('"'), name
 

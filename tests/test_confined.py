@@ -17,9 +17,10 @@ from tools import sandbox
 from tools.base import Ended, Hold, Reach
 from tools.confined import ConfinedShell, SandboxFailed
 from tools.environment import child_environment, confined_environment
+from tools.layers import Layers, layers_of
+from tools.prctl import adopt_orphans
 from tools.probe import Probe
-from tools.process import adopt_orphans
-from tools.sandbox import Fence, Layers, layers_of
+from tools.sandbox import Fence
 
 pytestmark = [
     pytest.mark.anyio,
@@ -50,10 +51,16 @@ class Stage:
         timeout: float = 30,  # noqa: ASYNC109 (as the port has it)
         reach: Reach | None = None,
         output: Callable[[str], None] = ignore,
+        git: bool = False,
     ) -> Ended:
         with anyio.fail_after(timeout + 10):
             return await self.shell.run(
-                command, cwd=str(cwd or self.root), timeout=timeout, output=output, reach=reach
+                command,
+                cwd=str(cwd or self.root),
+                timeout=timeout,
+                output=output,
+                reach=reach,
+                git=git,
             )
 
     def fenced(self, **changed: object) -> "Stage":
@@ -73,7 +80,7 @@ async def stage(tmp_path: Path) -> Stage:
     environment = {**child_environment(os.environ, (), (), str(scratch)), "HOME": str(tmp_path)}
     git(root, "config", "user.name", "a")
     git(root, "config", "user.email", "b")
-    fence = Fence("workspace-write", (str(root), str(scratch)), str(scratch))
+    fence = Fence("workspace-write", (str(root), str(scratch)), str(scratch), git="commands")
     return Stage(ConfinedShell(environment, fence, layers), root)
 
 
@@ -127,8 +134,11 @@ async def test_nothing_is_left_behind(stage: Stage) -> None:
 
 
 async def test_what_is_denied_and_what_was_planted_is_told(stage: Stage) -> None:
-    ended = await stage.run("echo x > .git/hooks/pre-commit")
-    assert ended.notes == ("file access denied under workspace-write mode",)
+    denied = "file access denied under workspace-write mode"
+    ended = await stage.run("echo x > .git/hooks/pre-commit", git=True)
+    assert ended.notes == (denied,)
+    ended = await stage.run("echo x > .git/HEAD")
+    assert (ended.notes[0], ended.notes[1][:19]) == (denied, ".git can be changed")
     ended = await stage.run("mkdir .vscode; echo x > .envrc; echo x > ok")
     assert len(ended.notes) == 2
     assert names(stage.root) == [".envrc.blocked", ".git", ".vscode.blocked", "ok"]
@@ -160,21 +170,77 @@ async def test_git_commits_in_every_kind_of_checkout(stage: Stage, tmp_path: Pat
     git(stage.root, "submodule", "add", str(tmp_path / "inner"), "sub")
     git(stage.root, "commit", "-qm", "with a submodule")
     git(stage.root, "worktree", "add", "../tree")
+    tree, sub = tmp_path / "tree", stage.root / "sub"
     who = " ".join(f"GIT_{one}_NAME=a GIT_{one}_EMAIL=b" for one in ("AUTHOR", "COMMITTER"))
     commit = f"export {who}; echo $RANDOM > a && git add a && git commit -qm x && git log --oneline"
 
     async def check(root: Path, folder: Path, commits: int) -> None:
         there = stage.fenced(roots=(str(root), stage.shell.fence.scratch))
-        ended = await there.run(commit, cwd=folder)
+        ended = await there.run(commit, cwd=folder, git=True)
         assert (ended.code, len(ended.stdout.splitlines())) == (0, commits), (folder, ended)
-        ended = await there.run("echo x > $(git rev-parse --git-common-dir)/hooks/h", cwd=folder)
+        hook = "echo x > $(git rev-parse --git-common-dir)/hooks/h"
+        ended = await there.run(hook, cwd=folder, git=True)
         assert "Read-only file system" in ended.stderr
+        for one in ("--git-dir", "--git-common-dir"):
+            ended = await there.run(f"at=$(git rev-parse {one}); touch $at/x $at/HEAD", cwd=folder)
+            assert ended.stderr.count("Read-only file system") == 2, (folder, ended)
+        ended = await there.run(commit, cwd=folder)
+        assert "index.lock': Read-only file system" in ended.stderr
+        assert len(ended.notes) == 2
+        ended = await there.run("git log --oneline && git status --porcelain", cwd=folder)
+        assert ended.code == 0
 
-    tree, sub = tmp_path / "tree", stage.root / "sub"
     await check(stage.root, stage.root, 3)
     await check(tree, tree, 3)
     await check(stage.root, sub, 2)
     await check(sub, sub, 3)
+
+
+WRECKS = ("rm -rf .git", "mv .git x", "echo x > .git/hooks/h", "rm .git/HEAD", "rm -r .git/refs")
+
+
+def tree_of(folder: Path) -> list[str]:
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*"))
+
+
+async def test_a_command_that_is_not_for_the_repository_leaves_all_of_it(stage: Stage) -> None:
+    before = tree_of(stage.root / ".git")
+    for command in WRECKS:
+        ended = await stage.run(command)
+        assert ended.code, command
+        assert tree_of(stage.root / ".git") == before, command
+    never = stage.fenced(git="never")
+    assert "the user has it so" in str((await never.run(WRECKS[0], git=True)).notes)
+    assert tree_of(stage.root / ".git") == before
+    assert (await stage.fenced(git="always").run("rm -r .git/refs")).code == 0
+
+
+async def test_a_worktree_keeps_the_repository_it_belongs_to(stage: Stage, tmp_path: Path) -> None:
+    git(stage.root, "worktree", "add", "../tree")
+    tree = tmp_path / "tree"
+    both = (str(stage.root), str(tree), stage.shell.fence.scratch)
+    for roots in (both[1:], both):
+        there = stage.fenced(roots=roots)
+        common = stage.root / ".git"
+        for path in (common / "HEAD", common / "worktrees" / "tree" / "HEAD", tree / ".git"):
+            assert (await there.run(f"rm -f {path} || rm {path}", cwd=tree)).code
+            assert path.exists(), path
+        assert (await there.run("git stash list && git log -1", cwd=tree)).code == 0
+
+
+async def test_everyday_work_on_a_repository(stage: Stage, tmp_path: Path) -> None:
+    repository(tmp_path / "root" / "inner")
+    for command in (
+        "echo a > a && git add a && git commit -qm a",
+        "echo b > a && git stash && git stash pop && git commit -qam b",
+        "git switch -qc topic HEAD~1 && echo c > c && git add c && git commit -qm c",
+        "git rebase -q master",
+        "git clone -q ./inner copy",
+        "git gc -q && git fsck && git tag v1 && git reset -q --hard HEAD~1",
+        "git worktree add -q tree && cd tree && git commit -q --allow-empty -m d",
+    ):
+        ended = await stage.run(command, git=True)
+        assert ended.code == 0, (command, ended)
 
 
 async def test_a_folder_that_is_gone_or_hidden_is_an_os_error(stage: Stage) -> None:
@@ -196,8 +262,10 @@ async def test_a_helper_that_cannot_start_runs_nothing(
 
 async def test_how_commands_are_held_is_told(stage: Stage) -> None:
     tmp = stage.shell.fence.scratch
-    assert await stage.shell.hold() == Hold("workspace-write", "full", tmp=tmp)
-    assert await stage.fenced(reach="read-only").shell.hold() == Hold("read-only", "full", tmp=tmp)
+    held = Hold("workspace-write", "full", tmp=tmp, git="commands")
+    assert await stage.shell.hold() == held
+    planning = stage.fenced(reach="read-only")
+    assert await planning.shell.hold() == replace(held, reach="read-only")
     assert await stage.fenced(reach="danger-full-access").shell.hold() == Hold()
 
 

@@ -20,6 +20,7 @@ UPDATED = "The file ~/f has been updated successfully."
 ALL = "The file ~/f has been updated. All occurrences were successfully replaced."
 UNREAD = 'Error: edit requires reading "~/f" first'
 STALE = 'Error: cannot edit "~/f": file changed since it was read'
+NOW = "; read it again, these lines are other now:"
 
 
 async def read_file(tmp_path: Path, data: bytes) -> Workspace:
@@ -88,7 +89,7 @@ async def test_another_name_of_the_path_is_the_same_file(tmp_path: Path) -> None
 async def test_other_bytes_are_stale(tmp_path: Path) -> None:
     workspace = await read_file(tmp_path, b"a\n")
     workspace.put("f", b"a\nb\n")
-    assert await workspace.said("edit", "f", **edit("a", "b")) == STALE
+    assert await workspace.said("edit", "f", **edit("a", "b")) == f"{STALE}{NOW}\n2: b"
     await workspace.call("read", "f")
     assert await workspace.said("edit", "f", **edit("a", "c")) == UPDATED
 
@@ -116,7 +117,46 @@ async def test_what_was_read_survives_the_process(tmp_path: Path) -> None:
     for record in workspace.seen.changes():
         later.seen.restore(json.loads(json.dumps(record)))
     assert await later.said("edit", "f", **edit("a", "b")) == UPDATED
-    assert await workspace.said("edit", "f", **edit("b", "c")) == STALE
+    assert await workspace.said("edit", "f", **edit("b", "c")) == f"{STALE}{NOW}\n1: b"
+    workspace.put("f", b"c\n")
+    after = Workspace(tmp_path, seen=Seen())
+    for record in later.seen.changes():
+        after.seen.restore(json.loads(json.dumps(record)))
+    said = await after.said("edit", "f", **edit("b", "c"))
+    assert said == f"{STALE}; which lines is not known, read it again"
+
+
+async def test_own_changes_are_no_others(tmp_path: Path) -> None:
+    workspace = await read_file(tmp_path, b"a\nb\n")
+    await workspace.call("edit", "f", **edit("a", "A"))
+    workspace.put("f", b"A\nB\n")
+    assert await workspace.said("edit", "f", **edit("b", "c")) == f"{STALE}{NOW}\n2: B"
+    await workspace.call("read", "f")
+    await workspace.call("write", "f", content="x\n")
+    workspace.put("f", b"x\ny")
+    assert await workspace.said("edit", "f", **edit("b", "c")) == f"{STALE}{NOW}\n2: y"
+
+
+async def test_lines_that_read_would_not_show_unasked_are_not_shown(tmp_path: Path) -> None:
+    for name, barred in ((".env", False), ("f", True), ("../away", False)):
+        workspace = Workspace(tmp_path / "ws")
+        path = workspace.put(name, b"a\n")
+        await workspace.call("read", name)
+        path.write_bytes(b"b\n")
+        workspace.barred = barred
+        said = await workspace.said("edit", name, **edit("a", "c"))
+        assert said.endswith("file changed since it was read; read it again")
+
+
+async def test_a_notebook_that_changed_shows_its_lines(tmp_path: Path) -> None:
+    workspace = Workspace(tmp_path)
+    text = '{"cells": [{"cell_type": "raw", "source": "a"}],\n "metadata": {},\n'
+    text += ' "nbformat": 4, "nbformat_minor": 5}\n'
+    workspace.put("f.ipynb", text.encode())
+    assert "<type>notebook</type>" in await workspace.said("read", "f.ipynb")
+    workspace.put("f.ipynb", text.replace("5", "4").encode())
+    said = await workspace.said("edit", "f.ipynb", **edit("4", "3"))
+    assert said.endswith(f'{NOW}\n3:  "nbformat": 4, "nbformat_minor": 4}}')
 
 
 @pytest.mark.parametrize(
@@ -297,8 +337,10 @@ async def test_what_changed_while_a_person_decided_is_stale(tmp_path: Path) -> N
     prepared = await ready(workspace)
     workspace.put("f", b"a\nmore\n")
     result = await prepared.run()
-    assert result.text.replace(str(workspace.root), "~") == STALE
+    assert result.text.replace(str(workspace.root), "~") == f"{STALE}{NOW}\n2: more"
     assert (tmp_path / "f").read_bytes() == b"a\nmore\n"
+    workspace.put("f", b"a\n\0")
+    assert (await prepared.run()).text.replace(str(workspace.root), "~") == STALE
 
 
 async def test_a_path_that_leads_elsewhere_while_a_person_decided_is_refused(
@@ -322,7 +364,7 @@ async def test_what_is_gone_while_a_person_decided_is_not_found(tmp_path: Path) 
 
 
 def test_the_schema_is_small() -> None:
-    assert len(json.dumps(EDIT.parameters())) + len(EDIT.description) < 1200
+    assert len(json.dumps(EDIT.offer.parameters)) + len(EDIT.description) < 1200
 
 
 @pytest.mark.parametrize(("lines", "here"), [(10, True), (40_000, False)])

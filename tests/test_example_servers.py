@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 
 from bridge import context
-from bridge.calls import Workbench
+from bridge.calls import Toolbox, workbench
 from bridge.config import Config, Provider, load
 from bridge.core.content import message
 from bridge.core.records import Opened, Prompted, Responded, Returned
@@ -57,7 +57,7 @@ def second_body(settings: Config) -> dict[str, Any]:
         Returned("c1", "c1", custom=False, text="out", ok=True),
     ):
         session.record(record)
-    bench = Workbench(TOOLS, LocalFiles(), cast("Any", None))
+    bench = workbench(Toolbox(TOOLS, LocalFiles(), cast("Any", None)))
     items = session.history.input(session.dialect)
     return context.request_body(session, bench, items, session.model)
 

@@ -2,13 +2,15 @@
 
 import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from tools.base import Ended, Hold, Reach
+from tools.base import Ended, Git, Hold, Reach
+from tools.layers import Layers, layers_of
 from tools.protected import Watched
-from tools.sandbox import Fence, Layers, Survey, denials, layers_of, start, survey
+from tools.sandbox import Fence, Survey, denials, start, survey
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="paths of POSIX")
 
@@ -169,6 +171,28 @@ def test_a_denial_is_guessed_from_the_end_of_the_output(
     for note, beginning in zip(found, notes, strict=True):
         assert note.startswith(beginning)
         assert note.endswith(" access denied under workspace-write mode")
+
+
+@pytest.mark.parametrize(
+    ("text", "git", "note"),
+    [
+        ("rm: cannot remove '.git/a': Read-only file system", "commands", "only by a line that"),
+        ("[Errno 30] Read-only file system: '/w/.git/index'", "commands", '"git-write"'),
+        ("rm: cannot remove '.git': Device or resource busy", "never", "by no command here"),
+        ("rm: cannot remove '.git/hooks/a': Read-only file system", "always", ""),
+        ("rm: cannot remove '.gitignore': Permission denied", "commands", ""),
+        (".git\nPermission denied", "commands", ""),
+        ("not a repository: .git", "commands", ""),
+    ],
+)
+def test_what_may_change_a_repository_is_told_where_one_was_denied(
+    text: str, git: Git, note: str
+) -> None:
+    fence = replace(FENCE, git=git)
+    told = [one for one in denials(Ended("", text, 1), fence) if one.startswith(".git")]
+    assert (note in str(told)) if note else told == []
+    planning = denials(Ended("", text, 1), replace(fence, reach="read-only"))
+    assert not any(one.startswith(".git") for one in planning)
 
 
 @pytest.mark.parametrize(

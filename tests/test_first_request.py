@@ -28,7 +28,7 @@ def test_the_first_request_is_small(tmp_path: Path) -> None:
     text = context.instructions(mine)
     for strict in (True, False):
         tools = [
-            request.function_tool(tool.name, tool.description, tool.parameters(), strict=strict)
+            request.function_tool(tool.name, tool.description, tool.offer.parameters, strict=strict)
             for tool in TOOLS.values()
         ]
         assert len(dump(tools)) + len(text.encode()) < MOST_OF_PREFIX
@@ -55,5 +55,5 @@ def test_in_loose_form_every_part_of_a_schema_has_one_type() -> None:
             check(schema["items"], f"{where}[]")
 
     for tool in TOOLS.values():
-        made = request.function_tool(tool.name, "", tool.parameters(), strict=False)
+        made = request.function_tool(tool.name, "", tool.offer.parameters, strict=False)
         check(cast("dict[str, Any]", made["parameters"]), tool.name)

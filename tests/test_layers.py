@@ -21,9 +21,10 @@ PURE = [
     "bridge.errors", "bridge.responses", "bridge.responses.events", "bridge.responses.faults",
     "bridge.responses.quirks", "bridge.responses.refused", "bridge.responses.request",
     "bridge.responses.sse", "bridge.responses.upstream", "bridge.setup.jsonc", "tools.argv",
-    "tools.base", "tools.charset", "tools.filetype", "tools.frozen", "tools.globs", "tools.hint",
-    "tools.notebook", "tools.page", "tools.paths", "tools.programs", "tools.schemas",
-    "tools.seen", "tools.splice", "tools.told", "tools.wrappers",
+    "tools.base", "tools.changed", "tools.charset", "tools.filetype", "tools.frozen",
+    "tools.git_work", "tools.globs", "tools.hint", "tools.late", "tools.layers", "tools.notebook",
+    "tools.offers", "tools.page", "tools.paths", "tools.programs", "tools.quiet", "tools.seen",
+    "tools.splice", "tools.told", "tools.trace", "tools.wrapper", "tools.wrappers",
 ]  # fmt: skip
 IMPURE = {"asyncio", "logging", "os", "random", "subprocess", "time", "threading", "socket"}
 
@@ -35,6 +36,7 @@ STDLIB_ONLY = [
 USERS = {
     "pydantic": ["*"],
     "pydantic_core": ["*"],
+    "typing_extensions": ["bridge.lean"],
     "anyio": ["*"],
     "httpx": ["bridge.responses.transport", "bridge.responses.client"],
     "httpcore": [f"bridge.responses.{name}" for name in ("transport", "client", "lines")],
@@ -55,7 +57,8 @@ NEVER = [
     ("bridge.responses.*", ["bridge.acp*", "tools*"]),
     ("bridge.config", ["bridge.acp*", "bridge.responses*", "tools*"]),
     ("bridge.[!a]*", ["bridge.acp.stdio", "bridge.acp.methods"]),
-    ("bridge.[!_c]*", ["bridge.app"]),
+    ("bridge.[!_cl]*", ["bridge.app"]),
+    ("bridge.l[!e]*", ["bridge.app"]),
 ]
 """Importer, and what it must not import. Of the tools, the editor's side knows the plain data."""
 
@@ -65,8 +68,8 @@ SAVE = {
 }
 """A replay is an app of its own: it puts the agent together without an editor."""
 
-ANYWHERE = "tools.frozen"
-"""How plain data is written: part of the language rather than of a side."""
+ANYWHERE = {"tools.frozen", "tools.late"}
+"""How plain data and patterns are written: part of the language rather than of a side."""
 
 
 @cache
@@ -106,7 +109,7 @@ def forbidden(module: str, imported: str) -> str | None:
     ):
         return "a pure module decides and does nothing"
     if (
-        imported != ANYWHERE
+        imported not in ANYWHERE
         and (module, imported) not in SAVE
         and any(fits(module, [who]) and fits(imported, what) for who, what in NEVER)
     ):

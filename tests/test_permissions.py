@@ -9,15 +9,16 @@ from typing import Any
 
 import pytest
 
+from bridge.core.wire import dump
 from tests.fake_editor import Answer, choose
 from tests.fake_responses import FakeResponses, called, said, stream
 from tests.laws import Message
 from tests.stage import Stage, stage
 from tests.test_sandbox import missing
 from tools.frozen import frozen
+from tools.layers import Layers, layers_of
+from tools.prctl import adopt_orphans
 from tools.probe import Probe
-from tools.process import adopt_orphans
-from tools.sandbox import Layers, layers_of
 
 pytestmark = [
     pytest.mark.anyio,
@@ -214,6 +215,26 @@ async def test_without_a_sandbox_each_kind_of_command_asks_once(
     assert times == TASKS[name].alone <= 2
 
 
+LONG = 20_000
+
+
+@pytest.mark.parametrize(("more", "most"), [("x", LONG), ("\\", 2 * LONG)])
+async def test_a_very_long_command_is_sent_once(tmp_path: Path, more: str, most: int) -> None:
+    """With at most 16 K characters of it beside, and 1 K for each rule that it may become."""
+    command = f"echo '{more * LONG}'"
+    top = {"permission": "ask"}
+    async with stage(tmp_path, working(shell(command)), top=top) as at:
+        at.editor.answers["session/request_permission"] = choose("reject_once")
+        await at.prompt()
+        (question,) = asked(at)
+    assert question["toolCall"]["rawInput"]["command"] == command
+    assert len(question["toolCall"]["title"]) == 200
+    assert len(question["_meta"]["responses-acp"]["rules"]) == 3
+    beside = len(dump(question)) - len(dump(command))
+    size = most // LONG
+    assert 16 * 1024 * size < beside < (16 * 1024 + 3 * 1100 + 200) * size + 1500
+
+
 # -- rules -----------------------------------------------------------------------------------------
 
 
@@ -397,6 +418,50 @@ async def test_an_answer_that_denies_holds_for_the_session(tmp_path: Path) -> No
         declined, *denied = [one["rawOutput"]["output"] for one in ends(at)]
         assert "the user declined this call" in declined
         assert all('"shell npm publish" (your answer for this session)' in one for one in denied)
+
+
+async def test_an_answer_that_cannot_be_stored_is_said_to_hold_for_the_session(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "permissions").touch()
+    calls = (shell("touch a"), shell("touch a"))
+    async with stage(tmp_path, working(*calls), top={"permission": "ask"}) as at:
+        at.editor.answers["session/request_permission"] = lambda _: {
+            "outcome": {"outcome": "selected", "optionId": "allow_always_project"}
+        }
+        await at.prompt()
+        assert len(asked(at)) == 1
+        assert "it holds for this session only" in json.dumps(at.news())
+        await at.prompt("/permissions")
+        assert "`shell touch a` exactly (your answer for this session)" in at.editor.text()
+
+
+async def test_plan_mode_that_begins_while_a_command_waits_asks_in_its_own_words(
+    tmp_path: Path,
+) -> None:
+    top = {"permission": "workspace-write"}
+    async with stage(tmp_path, working(shell("touch a")), top=top) as at:
+        at.editor.answers["session/request_permission"] = lambda _: None
+
+        async def question(number: int) -> Message:
+            return await at.editor.message(
+                lambda message: message.get("params") in asked(at)[number : number + 1]
+            )
+
+        prompt = [{"type": "text", "text": "Go on."}]
+        turn = await at.editor.begin("session/prompt", {"sessionId": at.session, "prompt": prompt})
+        first = await question(0)
+        plan = {"sessionId": at.session, "modeId": "plan"}
+        await at.editor.request("session/set_mode", plan)
+        allowed = {"outcome": {"outcome": "selected", "optionId": "allow_once"}}
+        await at.editor.reply(first["id"], allowed)
+        second = await question(1)
+        assert "In plan mode nothing may change" in json.dumps(second["params"])
+        assert list(at.workspace.iterdir()) == []
+        await at.editor.reply(second["id"], allowed)
+        assert (await at.editor.result(turn))["stopReason"] == "end_turn"
+        assert len(asked(at)) == 2
+        assert [path.name for path in at.workspace.iterdir()] == ["a"]
 
 
 async def test_what_can_be_taken_back_is_told(tmp_path: Path) -> None:

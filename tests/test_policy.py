@@ -160,6 +160,13 @@ def test_a_denial_names_the_rule_and_where_it_is_from() -> None:
         ("default", "ask", EDIT, [], 'The permission "ask" asks before every edit and every com'),
         ("default", "ask", SHELL, [], 'The permission "ask" asks before every edit and every com'),
         ("default", "workspace-write", SHELL, [], "No sandbox holds it here."),
+        (
+            "default",
+            "workspace-write",
+            replace(SHELL, unheld="The sandbox has gaps here."),
+            [],
+            "The sandbox has gaps here.",
+        ),
         ("default", "workspace-write", HELD_OUTSIDE, [], "It runs outside the workspace."),
         ("default", "workspace-write", EDIT_OUTSIDE, [], "It lies outside the workspace."),
         ("default", "workspace-write", READ_SECRET, [], "Such a file usually holds credentials."),

@@ -3,8 +3,8 @@ from pathlib import Path
 
 import pytest
 
+from tools.layers import layers_of
 from tools.probe import Probe
-from tools.sandbox import layers_of
 
 
 def test_a_helper_that_cannot_start_is_told() -> None:

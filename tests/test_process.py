@@ -15,7 +15,8 @@ import pytest
 from tools import offspring, process
 from tools.base import Ended
 from tools.environment import child_environment
-from tools.process import LocalShell, adopt_orphans, hide_memory
+from tools.prctl import adopt_orphans, hide_memory
+from tools.process import LocalShell
 
 pytestmark = [
     pytest.mark.anyio,
@@ -299,7 +300,8 @@ def test_our_memory_is_hidden_on_request() -> None:
 
 _SECRETIVE = """
 import os, sys, anyio
-from tools.process import LocalShell, adopt_orphans, hide_memory
+from tools.prctl import adopt_orphans, hide_memory
+from tools.process import LocalShell
 from tools.environment import child_environment
 assert adopt_orphans() and hide_memory()
 async def main():

@@ -9,9 +9,10 @@ import pytest
 
 from tests.agent_process import KEY, Machine, begin_prompt, machine
 from tests.fake_editor import Editor, choose
+from tests.test_repository import repository
 from tests.test_sandbox import missing
+from tools.layers import layers_of
 from tools.probe import Probe
-from tools.sandbox import layers_of
 
 pytestmark = [
     pytest.mark.anyio,
@@ -97,6 +98,59 @@ async def test_wider_limits_ask_the_person(tmp_path: Path) -> None:
         assert outside.read_text() == "x\n"
         (question,) = asked(editor)
         assert "It must." in question
+
+
+COMMIT = "git -c user.name=a -c user.email=b commit -qm x --allow-empty"
+
+
+async def test_only_lines_that_run_git_change_the_repository(tmp_path: Path) -> None:
+    await needs_sandbox()
+    async with (
+        machine(tmp_path, settings=ORDINARY, sandbox={}) as here,
+        here.agent() as agent,
+    ):
+        repository(here.workspace / "src")
+        (here.workspace / "src" / "release.sh").write_text(COMMIT, encoding="utf-8")
+        editor = agent.editor
+        session = await editor.new_session(here.workspace / "src")
+
+        async def run(command: str, **more: Any) -> str:
+            return await shell(here, editor, session, command, **more)
+
+        async def commits() -> int:
+            return int(await run("git rev-list --count HEAD"))
+
+        for wreck in ("rm -rf .git", "mv .git x", "echo x > .git/hooks/h"):
+            text = await run(wreck)
+            assert "[sandbox: .git can be changed only by a line that runs git itself" in text
+        assert await run(COMMIT) == "(no output)"
+        assert await commits() == 2
+        assert "or with sandbox_permissions" in await run("bash release.sh")
+        assert "index.lock" in await run("bash release.sh; sleep 100", run_in_background=True)
+        assert await commits() == 2
+        assert asked(editor) == []
+        editor.answers["session/request_permission"] = choose("allow_once")
+        wider = {"sandbox_permissions": "git-write", "justification": "It commits."}
+        assert await run("bash release.sh", **wider) == "(no output)"
+        assert await commits() == 3
+        (question,) = asked(editor)
+        assert "It commits." in question
+        await editor.request("session/set_mode", {"sessionId": session, "modeId": "plan"})
+        assert "Read-only file system" in await run(COMMIT)
+
+
+async def test_who_may_change_the_repository_is_a_setting(tmp_path: Path) -> None:
+    await needs_sandbox()
+    async with machine(tmp_path) as here:
+        repository(here.workspace / "src")
+        for setting, command, remains in (("never", COMMIT, True), ("always", "rm -r .git", False)):
+            here.configure(ORDINARY, sandbox={"git": setting})
+            async with here.agent() as agent:
+                session = await agent.editor.new_session(here.workspace / "src")
+                text = await shell(here, agent.editor, session, command)
+                assert ("the user has it so" in text) is remains
+                refs = here.workspace / "src" / ".git" / "refs"
+                assert refs.exists() is remains
 
 
 @pytest.mark.skipif(sys.platform != "linux" or os.geteuid() != 0, reason="needs root")
@@ -187,3 +241,26 @@ async def test_a_command_runs_in_the_tmp_that_commands_see(tmp_path: Path) -> No
         await shell(here, editor, session, "mkdir sub; echo yes > sub/a")
         assert await shell(here, editor, session, "cat a; echo x > b", workdir="sub") == "yes\n"
         assert asked(editor) == []
+
+
+async def test_our_own_files_are_asked_about_where_the_home_is_the_workspace(
+    tmp_path: Path,
+) -> None:
+    async with machine(tmp_path, settings=ORDINARY) as here, here.agent() as agent:
+        editor = agent.editor
+        editor.answers["session/request_permission"] = choose("reject_once")
+        session = await editor.new_session(here.folder)
+        state = here.folder / "home" / "state" / "responses-acp"
+        for name, arguments in (
+            ("write", {"file_path": f"{state}/permissions/x.json", "content": "{}"}),
+            ("write", {"file_path": str(here.folder / "home/config/responses-acp/config.toml"),
+                       "content": "x"}),
+            ("read", {"file_path": str(here.config)}),
+        ):  # fmt: skip
+            call = await begin_prompt(editor, session)
+            request = await here.model.request()
+            await request.ask_for(f"c{len(here.model.requests)}", name, **arguments)
+            await (await here.model.request()).answer()
+            await editor.result(call)
+        assert len(asked(editor)) == 3
+        assert not (state / "permissions").exists()

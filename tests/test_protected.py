@@ -53,6 +53,22 @@ def test_the_repository_of_a_worktree_may_be_written(root: Path) -> None:
     assert places[f"{root}/.git/hooks"] == places[f"{tree}/.git"] == "ro"
 
 
+def test_a_sealed_repository_is_mounted_over_as_a_whole(root: Path) -> None:
+    git(root, "worktree", "add", "../tree")
+    (root / ".vscode").mkdir()
+    held = guard([str(root)], sealed=True)
+    places = {path.removeprefix(f"{root}/"): kind for kind, path in held.places}
+    assert places == {".git": "ro", ".vscode": "ro"}
+    assert not any("/.git/" in one.path for one in held.watched)
+    tree = root.with_name("tree")
+    assert guard([str(tree)], sealed=True).places == (
+        ("read", f"{root}/.git"),
+        ("ro", f"{tree}/.git"),
+    )
+    (root / "sub").mkdir()
+    assert guard([f"{root}/sub"], sealed=True).places == (("read", f"{root}/.git"),)
+
+
 def test_what_a_link_leads_to_stays(root: Path) -> None:
     other = repository(root.with_name("other"))
     git(other, "config", "alias.x", "y")

@@ -76,6 +76,21 @@ def test_a_submodule_needs_its_part_of_the_repository_around(home: Path) -> None
     assert {f"{outer}/libs/inner/.git", f"{at}/config", f"{outer}/.git/config"} < set(found.fixed)
 
 
+def test_sealed_the_repository_is_fixed_as_a_whole(home: Path) -> None:
+    repository(home / "inner")
+    outer = repository(home / "outer")
+    git(outer, "submodule", "add", str(home / "inner"), "inner")
+    git(outer, "config", "core.hooksPath", ".husky/_")
+    git(outer, "worktree", "add", "../tree")
+    at = f"{outer}/.git"
+    modules = (f"{at}/modules/inner", f"{at}/modules")
+    fixed = (at, *modules, f"{outer}/.husky/_", f"{outer}/inner/.git")
+    assert layout(str(outer)).sealed() == Layout((), (), fixed)
+    found = layout(str(home / "tree")).sealed()
+    assert (found.write, found.pinned) == ((at,), ())
+    assert {at, f"{at}/worktrees/tree", f"{home}/tree/.git"} < set(found.fixed)
+
+
 def test_hooks_that_the_settings_name_are_fixed_too(home: Path) -> None:
     root = repository(home / "a")
     git(root, "config", "core.hooksPath", ".husky/_")

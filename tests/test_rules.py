@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from bridge.core.rule import Rule, Sort, exactly
+from bridge.core.rule import FOR_PROJECT, Rule, Sort, exactly
 from bridge.core.rules import (
     BadRule,
     Fit,
@@ -121,6 +121,15 @@ def test_a_text_that_is_no_rule_is_told_why(text: str, why: str) -> None:
         ("shell sed", "sed s/a/b/g f"),
         ("shell sed", "sed -n 's|a|b|p' f"),
         ("shell ./run.sh", "./run.sh x"),
+        ("shell git bisect", "git bisect good"),
+        ("shell git bisect run", "git bisect run ./x"),
+        ("shell git submodule", "git submodule update"),
+        ("shell xargs", "ls | xargs rm"),
+        ("shell sudo", "sudo rm x"),
+        ("shell bash", "bash -c 'rm x'"),
+        ("shell python", "ls | python"),
+        ("shell uv run", "uv run x"),
+        ("shell fd", "fd a"),
         ("shell tar", "tar xvz a"),
         ("shell", "anything > x && $(goes)"),
     ],
@@ -213,6 +222,12 @@ NOT_ALLOWED = [
     ("shell go test", "go test -overlay=x ./..."),
     ("shell go test", "go test -modfile x ./..."),
     ("shell uv run", "uv run --with evil pytest"),
+    # Words behind the beginning that make it run another program.
+    *each("shell git bisect", "git bisect run ./e"),
+    *each("shell git submodule", "git submodule foreach ./e"),
+    *each("shell fd", "fd -x ./e", "fd -X ./e", "fd -Hx ./e", "fd --exec=./e"),
+    *each("shell npm", "npm exec ./e"),
+    *each("shell nix", "nix develop -c ./e"),
 ]
 
 
@@ -339,6 +354,32 @@ def test_what_the_line_reads_must_be_open_too() -> None:
         *("git submodule foreach git push", "git submodule foreach --recursive 'git push'"),
         *("git bisect run git push", "git rebase -x 'git push' a", "git rebase -ix 'git push'"),
         "echo " + "x" * 100_000 + "; git push",
+        *("fd -x git push", "fd -e py -X git push {} ;", "fdfind a --exec-batch git push"),
+        *("gdb --args git push", "gdb -ex run --args git push", "nix develop -c git push"),
+        *(
+            "nix shell a -c git push",
+            "nix-shell --run 'git push'",
+            "nix-shell -p a --run='git push'",
+        ),
+        *("tmux new-session -d 'git push'", "tmux split-window -h 'cd d; git push'"),
+        *("tmux send-keys -t a 'git push' Enter", "tmux -L s new -d \\; send 'git push' Enter"),
+        *(
+            "screen -dm git push",
+            "screen -dmS name git push",
+            "entr -r git push",
+            "entr -rs 'git push'",
+        ),
+        *("chpst -u me git push", "softlimit -m 9 git push", "setuidgid me git push"),
+        *("envdir d git push", "gosu me git push", "faketime -f '@2020-01-01' git push"),
+        *("ld-linux-x86-64.so.2 git push", "/lib/ld-linux.so.2 --preload x /bin/git push"),
+        *("/lib/ld-musl-x86_64.so.1 git push", "ld.so git push", "perf stat git push"),
+        *("xargs sh -c 'git push {}'", "xargs -I{} sh -c 'git push \"$@\"' _"),
+        *("git -C d rebase -x 'git push' a", "git rebase --exec='git push' a"),
+        *("git -C d bisect run git push", "git -C d submodule foreach 'git push'"),
+        *("git -C d -c alias.x='!git push' x", "watch -n 1 git push", "watch -d 'git push'"),
+        *("script --command='git push' f", "npx -c 'git push'", "tini -- git push"),
+        *("csh -c 'git push'", "cpulimit -l 9 git push", "systemd-inhibit git push"),
+        *("dotenv run git push", "mamba run -n a git push", "tox exec -- git push"),
     ],
 )
 def test_a_denied_command_is_found_wherever_it_stands(command: str) -> None:
@@ -396,12 +437,85 @@ def test_a_denied_command_is_found_wherever_it_stands(command: str) -> None:
             "exec $X",
             "time ! git push",
             "EXIT\nE\n\\git push",
+            "nohup --odd $X",
+            "git -c $X status",
+            "echo git push | python",
+            "at now <<< 'git push'",
             "ls;" * 1100 + "ls",
         ),
     ],
 )
 def test_what_may_be_a_denied_command_is_not_passed_over(command: str) -> None:
     assert fit("shell git push", command) == "perhaps"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        # Programs that nobody knows, and those whose words are run elsewhere.
+        *("odd git push", "odd --option git push", "odd 'cd d && git push'", "./odd '!git push'"),
+        *("ssh host git push", "ssh host <<E\ngit push\nE", "ssh host <<< 'git push'"),
+        *(
+            "docker exec c git push",
+            "docker run img sh -c 'git push'",
+            "kubectl exec p -- git push",
+        ),
+        *("hatch run 'git push'", "tmux new-window git push", "mise x a@1 -- git push"),
+        *("uv --directory d run git push", "sudo --odd x git push", "odd /usr/bin/git push"),
+        *("odd git $X", "odd git -C d push", "odd GIT push"),
+        # Texts in another language.
+        *('python -c \'run(["git", "push"])\'', "python - <<E\nx('git push')\nE"),
+        *("perl -e 'system(\"git push\")'", "ruby -e '`git push`'", "node -e 'x(`git push`)'"),
+        *("awk 'BEGIN{system(\"git push\")}'", "expect -c 'spawn git push'", "dc -e '!git push'"),
+        *(
+            "sed '1e git push' f",
+            "sed 's/a/git push/e' f",
+            "sed -i s/a/git/e push",
+            "vim -c '!git push'",
+            "vi +'!git push'",
+        ),
+        *("gdb -ex 'shell git push'", "emacs --eval '(shell-command \"git push\")'"),
+        *("socat EXEC:'git push' -", "make CC='git push'", "make --eval='$(shell git push)'"),
+        # Options and variables that hold a command.
+        *("git -c core.editor='git push' commit", "git filter-branch --tree-filter 'git push'"),
+        *(
+            "git config alias.x '!git push'",
+            "git difftool -x 'git push'",
+            "git grep -O'git push' x",
+        ),
+        *("git fetch --upload-pack='git push' r", "git clone ext::'sh -c git% push'"),
+        *("GIT_EDITOR='git push' git commit", "export PAGER='git push'; man a"),
+        *("tar -I 'git push' -xf a", "rsync -e 'git push' a b", "man -P 'git push' a"),
+        *("apt-get -o x='git push' install a", "split --filter='git push' f"),
+    ],
+)
+def test_a_denied_command_that_some_program_is_told_is_asked_for(command: str) -> None:
+    assert fit("shell git push", command) == "perhaps"
+
+
+@pytest.mark.parametrize(
+    ("rule", "command"),
+    [
+        ("shell git push --force", "odd git push"),
+        ("shell git push", "odd git pushed"),
+        ("shell git push", "odd legit push"),
+        ("shell git push", "odd git; push-it"),
+        ("shell rm", "git rm x"),
+        ("shell rm", "git -C rm status"),
+        ("shell rm", "git commit -m 'rm x'"),
+        ("shell rm", "npm rm x"),
+        ("shell curl", "apt-get install -y curl"),
+        ("shell curl", "pip install curl"),
+        ("shell curl", "sed -i -e s/curl/wget/g f"),
+        ("shell curl", "sed --in-place s/curl/wget/ f"),
+        ("shell curl", "mkdir -p curl && cp a curl"),
+        ("shell curl", "pytest tests/curl"),
+        ("shell curl", "fd curl"),
+        ("shell curl", "cat > f <<E\ncurl x\nE"),
+    ],
+)
+def test_a_word_is_no_command_where_nothing_runs_it(rule: str, command: str) -> None:
+    assert fit(rule, command) == "no"
 
 
 @pytest.mark.parametrize(
@@ -468,6 +582,9 @@ def test_a_long_line_takes_no_long_time() -> None:
         "'" * 99_999,
         "{ " * 50_000,
         "x <<E\n" * 9_000,
+        "nohup --odd" + " git" * 30_000,
+        "odd" + " git" * 30_000,
+        "git" + " -a x" * 20_000,
     ):
         began = time.process_time()
         fit("shell git push", line)
@@ -521,6 +638,17 @@ def test_a_pattern_of_paths_is_read_as_gitignore_is(rule: str, path: str, covere
 )
 def test_a_denied_path_is_found_under_any_name(access: Access) -> None:
     assert fits(parsed("deny", "edit Secret"), "edit", access, SCOPE) == "yes"
+
+
+def test_an_answer_about_a_folder_is_about_that_of_the_workspace() -> None:
+    for folder in ("etc", "w"):
+        access = Access("edit", f"/w/{folder}/a")
+        made = allowed_for_good(access, ("/w",), FOR_PROJECT)
+        assert made.text == f"edit /{folder}/**"
+        assert allowing([made], "edit", access, SCOPE) == made
+        for path in (f"/{folder}/a", f"/{folder}/x/a"):
+            assert allowing([made], "edit", Access("edit", path, outside=True), SCOPE) is None
+    assert fits(made, "edit", Access("edit", "/w/other/a"), SCOPE) == "no"
 
 
 def test_an_allowed_path_is_the_one_that_a_link_leads_to() -> None:

@@ -19,7 +19,8 @@ from typing import Literal
 import pytest
 
 from tools.base import Ended
-from tools.sandbox import Fence, Layers, layers_of, start, survey
+from tools.layers import Layers, layers_of
+from tools.sandbox import Fence, start, survey
 
 # ruff: noqa: E501 (one attempt a line)
 
@@ -56,6 +57,9 @@ ATTEMPTS = {
     ),
     "trace a child": f"$PYTHON -c '{C}sys.exit(l.ptrace(0,0,0,0)!=0)'",
     "move the repository": "mv .git g2 && mv g2 .git",
+    "remove a part of the repository": "rm .git/description",
+    "write into the repository": "touch .git/new && rm .git/new",
+    "replace the history": "rmdir .git/objects/info && mkdir .git/objects/info",
     "plant a hook": "touch .git/hooks/pre-commit",
     "change git's settings": "git config core.fsmonitor ./evil",
     "change an editor's tasks": "echo x > .vscode/tasks.json",
@@ -94,13 +98,17 @@ OPEN = {
     },
     "LS": {
         "change the mode of a file outside", "read a key in the home", "read our own settings",
-        "move the repository", "plant a hook", "change git's settings",
+        "move the repository", "remove a part of the repository", "write into the repository",
+        "replace the history", "plant a hook", "change git's settings",
         "change an editor's tasks", "move an editor's settings",
         "reach a program by a socket in /tmp", "reach a program by a socket elsewhere",
     },
     "NLS": {"reach a program by a socket elsewhere"},
 }  # fmt: skip
 """Layers -> the attempts that succeed. Without layers root gives up what shows it the agent."""
+
+TOLD_OUTSIDE = {"forge a line to the editor", "send a datagram"}
+"""What can only be seen from outside."""
 
 LINE = "agent's own line"
 VICTIM = f"""
@@ -133,6 +141,7 @@ class Ground:
             "workspace-write",
             (self.workspace, scratch),
             scratch,
+            git="commands",
             home=str(outside / "home"),
             hidden=(str(outside / "state"),),
         )
@@ -300,8 +309,7 @@ def test_what_gets_out_under_which_layers(user: User, wanted: str) -> None:
         lines = [f'( {code} ) >&2 && echo "{name}"' for name, code in ATTEMPTS.items()]
         result = here.run(layers, "\n".join([*lines, "exit 0"]))
         assert result.code == 0, result.stderr
-        seen = {"forge a line to the editor", "send a datagram"}
-        succeeded = (set(result.stdout.splitlines()) - seen) | here.arrived()
+        succeeded = (set(result.stdout.splitlines()) - TOLD_OUTSIDE) | here.arrived()
         expected = OPEN[wanted] if user == "root" else OPEN[wanted] - OF_ROOT
         assert succeeded - expected == set(), result.stderr
         assert expected - succeeded <= UNSURE, result.stderr
@@ -357,10 +365,27 @@ def test_with_a_network_servers_are_reached_and_the_rest_is_held(user: User) -> 
         assert (here.folder / "out" / "file").read_text() == "key\n"
 
 
+OF_GIT = {"write into the repository", "replace the history", "remove a part of the repository"}
+
+
+@pytest.mark.parametrize("user", USERS)
+def test_what_works_on_the_repository_changes_its_history_and_nothing_else_of_it(
+    user: User,
+) -> None:
+    with ground(user) as here:
+        layers = only(here.layers(), "NLS")
+        lines = [f'( {code} ) >&2 && echo "{name}"' for name, code in ATTEMPTS.items()]
+        fence = replace(here.fence, git="always")
+        result = here.run(layers, "\n".join([*lines, "exit 0"]), fence)
+        told = set(result.stdout.splitlines()) - UNSURE - TOLD_OUTSIDE
+        assert told == OPEN["NLS"] | OF_GIT, result.stderr
+
+
 @pytest.mark.parametrize("user", USERS)
 def test_everyday_programs_work_inside(user: User) -> None:
     with ground(user) as here:
         layers = only(here.layers(), "NLS")
+        fence = replace(here.fence, git="always")
         for script in (
             "$PYTHON -c 'import multiprocessing as m; print(m.Pool(2).map(abs, [-1])); m.Lock()'",
             "$PYTHON -m venv --without-pip v && v/bin/python -c 'import sys; print(sys.prefix)'",
@@ -371,7 +396,7 @@ def test_everyday_programs_work_inside(user: User) -> None:
             "cat <(echo a); (sleep 0.01 & wait); timeout 5 true; ps -e | grep -c bash",
             "git status --porcelain && git -c user.name=a -c user.email=b commit -q --allow-empty -m c && git log",
         ):
-            result = here.run(layers, script)
+            result = here.run(layers, script, fence)
             assert result.code == 0, (script, result)
 
 

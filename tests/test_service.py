@@ -11,7 +11,8 @@ import pytest
 
 from tests.agent_process import is_alive
 from tools import service as services
-from tools.process import Launch, adopt_orphans
+from tools.prctl import adopt_orphans
+from tools.process import Launch
 from tools.service import Service, program, service
 
 pytestmark = [

@@ -40,6 +40,8 @@ class ScriptedShell:
     ran: list[tuple[str, str, float]] = field(default_factory=list[tuple[str, str, float]])
     holds: Hold = field(default_factory=Hold)
     reached: list[Reach | None] = field(default_factory=list["Reach | None"])
+    worked: list[bool] = field(default_factory=list[bool])
+    """Whether they might change `.git`."""
 
     async def hold(self) -> Hold:
         return self.holds
@@ -52,8 +54,10 @@ class ScriptedShell:
         timeout: float,  # noqa: ASYNC109 (as the port has it)
         output: Callable[[str], None],
         reach: Reach | None = None,
+        git: bool = False,
     ) -> Ended:
         self.reached.append(reach)
+        self.worked.append(git)
         self.ran.append((command, cwd, timeout))
         output("live")
         if isinstance(self.ended, OSError):
@@ -289,6 +293,10 @@ PLANNING = Hold("read-only", "full")
 OPEN = Hold("workspace-write", "none", ("no namespaces",))
 FREE = Hold()
 LEAKY = Hold("workspace-write", "partial", ("a", "b"))
+SEALED = replace(HELD, git="commands")
+KEPT = replace(HELD, git="never")
+GIT_WRITE = {"sandbox_permissions": "git-write"}
+REPOSITORY = "In the sandbox, with changes in the workspace and in its .git."
 WIDER = {"sandbox_permissions": "danger-full-access", "justification": "It fetches a package."}
 
 
@@ -301,12 +309,22 @@ async def confined(
         return await bound.prepare(context(cwd, shell, lambda _: None))
 
 
+async def test_a_command_with_unseen_characters_is_not_said_to_be_held(cwd: str) -> None:
+    call = await confined({"command": "a\rb"}, cwd, ScriptedShell(holds=HELD))
+    assert isinstance(call, Prepared)
+    assert (call.access.held, call.access.unheld) == (
+        False,
+        "It holds characters that cannot be seen.",
+    )
+
+
 @pytest.mark.parametrize(
     ("hold", "arguments", "access", "shown", "reach"),
     [
         (HELD, {}, Access("run", "make", held=True), None, None),
         (HELD, {"command": "ls"}, Access("run", "ls", harmless=True, held=True), None, None),
-        (LEAKY, {}, Access("run", "make"), "In a sandbox with gaps: a; b.", None),
+        (LEAKY, {}, Access("run", "make", unheld="The sandbox has gaps here."),
+         "In a sandbox with gaps: a; b.", None),
         (FREE, {}, Access("run", "make"), None, None),
         (OPEN, {}, Access("run", "make"), "Without a sandbox: it can do what you can do.", None),
         (HELD, WIDER, Access("run", "make", wider=True), "Outside the sandbox: it can do what you "
@@ -341,6 +359,8 @@ async def test_what_a_command_may_touch_is_asked_and_passed_on(
     [
         (HELD, "workspace-write", '"workspace-write" is not wider than "workspace-write", which'),
         (FREE, "danger-full-access", "is in force; leave it out"),
+        (KEPT, "git-write", "is not to be had: the user keeps .git as it is"),
+        (replace(KEPT, reach="read-only"), "git-write", "is not to be had"),
         (Hold(refusal="no command runs without a sandbox"), None, "runs without a sandbox"),
     ],
 )
@@ -355,10 +375,46 @@ async def test_limits_that_are_no_wider_and_commands_that_may_not_run_are_refuse
 
 def test_wider_limits_can_be_asked_for_only_where_there_is_a_sandbox() -> None:
     added = (
-        CONFINED_SHELL.parameters()["properties"].keys() - SHELL.parameters()["properties"].keys()
+        CONFINED_SHELL.offer.parameters["properties"].keys()
+        - SHELL.offer.parameters["properties"].keys()
     )
     assert added == {"sandbox_permissions", "justification"}
     assert isinstance(SHELL.bind({"command": "x", "description": "d", **WIDER}, "/"), Result)
+
+
+@pytest.mark.parametrize(
+    ("hold", "command", "asked", "reach"),
+    [
+        (SEALED, "make", REPOSITORY, "workspace-write"),
+        (replace(SEALED, reach="read-only"), "make", REPOSITORY, "workspace-write"),
+        (replace(SEALED, reach="read-only"), "git gc", REPOSITORY, "workspace-write"),
+        # Nothing keeps it from what it asks for.
+        (SEALED, "git gc", None, None),
+        (HELD, "make", None, None),
+        (FREE, "make", None, None),
+    ],
+)
+async def test_the_repository_is_asked_for_where_it_is_sealed(
+    cwd: str, hold: Hold, command: str, asked: str | None, reach: Reach | None
+) -> None:
+    shell = ScriptedShell(holds=hold)
+    call = await confined({"command": command, **GIT_WRITE}, cwd, shell)
+    assert isinstance(call, Prepared)
+    assert call.access.wider is (asked is not None)
+    assert call.shown == (None if asked is None else (Text("d"), Text(asked)))
+    refused = 'the user rejected escalating this command to "git-write"'
+    assert call.declined == (None if asked is None else refused)
+    await call.run()
+    assert (shell.reached, shell.worked) == ([reach], [asked is not None or command == "git gc"])
+
+
+async def test_only_a_line_that_works_on_the_repository_may_change_it(cwd: str) -> None:
+    shell = ScriptedShell(holds=SEALED)
+    for command in ("make", "git commit -m x", "git gc; rm -rf .git"):
+        call = await confined({"command": command}, cwd, shell)
+        assert isinstance(call, Prepared)
+        await call.run()
+    assert shell.worked == [False, True, False]
 
 
 async def test_what_the_sandbox_has_to_say_stands_at_the_end(cwd: str) -> None:

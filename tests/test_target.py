@@ -8,6 +8,7 @@ import anyio
 import pytest
 
 from tests.workspace import Workspace
+from tools.local import LocalFiles
 
 pytestmark = pytest.mark.anyio
 
@@ -76,3 +77,35 @@ async def test_without_a_tmp_of_their_own_commands_and_tools_see_the_same(
     here = workspace(tmp_path, private=False)
     access = await here.access("read", f"/tmp/{name}")
     assert (access.subject, access.outside) == (f"/tmp/{name}", True)
+
+
+async def test_our_own_files_are_delicate_wherever_the_workspace_is(tmp_path: Path) -> None:
+    here = Workspace(tmp_path)
+    here.private, here.readable = (str(here.root / "own"),), (str(here.root / "own" / "skills"),)
+    for name in ("own/permissions/x.json", "own/skills/s/SKILL.md", "owned"):
+        here.put(name, b"word\n")
+
+    async def delicate(tool: str, path: str, **arguments: str) -> bool:
+        access = await here.access(tool, path, **arguments)
+        return access.protected if access.action == "edit" else access.secret
+
+    assert await delicate("write", "own/permissions/new.json", content="{}")
+    assert await delicate("write", "own/skills/new", content="x")
+    assert not await delicate("write", "owned-too", content="x")
+    assert await delicate("read", "own/permissions/x.json")
+    assert not await delicate("read", "own/skills/s/SKILL.md")
+    assert not await delicate("read", "owned")
+    (here.root / "link").symlink_to("own/permissions")
+    assert await delicate("read", "link/x.json")
+    assert await delicate("write", "link/new.json", content="{}")
+
+
+async def test_a_search_leaves_our_own_files_out(tmp_path: Path) -> None:
+    here = Workspace(tmp_path, LocalFiles(find=lambda _: None))
+    here.private = (str(here.root / "own"),)
+    for name in ("own/sessions/a.jsonl", "other"):
+        here.put(name, b"word\n")
+    said = await here.said("grep", "word")
+    assert "other" in said
+    assert "a.jsonl" not in said
+    assert "word" in await here.said("grep", "word", path="own")

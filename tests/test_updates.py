@@ -1,6 +1,7 @@
 """What the editor is shown, live and once more when a session is loaded."""
 
 import json
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -222,6 +223,28 @@ def test_no_line_is_too_long_for_a_client(character: str) -> None:
     assert "characters left out" in json.dumps(fitted, ensure_ascii=False)
     for chunk in updates.chunk("thought", "t", big):
         assert len(dump(chunk)) < LONGEST_LINE
+
+
+@pytest.mark.parametrize("size", [16 * 1024, 16 * 1024 + 1, 200_000])
+def test_a_question_holds_a_long_text_once(size: int) -> None:
+    text = "x" * size
+    change = Change("/w/a", None, text)
+    call = replace(EDIT, arguments=json.dumps({"file_path": "/w/a", "content": text}))
+    asked = updates.question(call, (change,), "why")
+    assert asked["content"][0]["newText"] == text
+    half = "x" * (8 * 1024)
+    left = f"{half}\n[… {size - 16 * 1024} characters left out …]\n{half}"
+    assert asked["rawInput"]["content"] == (text if size == 16 * 1024 else left)
+    assert len(dump(asked)) < size + 16 * 1024 + 600
+    # What stands nowhere else is left whole.
+    asked = updates.question(call, (), "why")
+    assert asked["rawInput"]["content"] == text
+
+
+def test_a_text_beside_what_matters_is_cut() -> None:
+    assert updates.aside("x" * 1000) == "x" * 1000
+    half = "x" * 500
+    assert updates.aside("x" * 1001) == f"{half}\n[… 1 characters left out …]\n{half}"
 
 
 def test_what_fits_is_not_cut() -> None:

@@ -12,6 +12,7 @@ pytestmark = pytest.mark.anyio
 
 UNREAD = 'Error: cannot overwrite existing "~/f" without reading it first'
 STALE = 'Error: cannot write "~/f": file changed since it was read'
+NOW = "; read it again, these lines are other now:"
 
 
 def envelope(deed: str) -> str:
@@ -124,7 +125,7 @@ async def test_lines_shown_of_other_bytes_do_not_count(tmp_path: Path) -> None:
     workspace.put("f", b"1\n2\n")
     await workspace.call("read", "f", limit=1)
     workspace.put("f", b"3\n4\n")
-    assert await workspace.said("write", "f", content="y\n") == STALE
+    assert await workspace.said("write", "f", content="y\n") == f"{STALE}{NOW}\n1: 3\n2: 4"
     await workspace.call("read", "f", offset=2)
     said = await workspace.said("write", "f", content="y\n")
     assert said == f"{UNREAD}: not shown yet: lines 1"
@@ -206,7 +207,7 @@ async def test_what_changed_while_a_person_decided_is_stale(tmp_path: Path) -> N
     assert isinstance(prepared, Prepared)
     workspace.put("f", b"theirs\n")
     result = await prepared.run()
-    assert result.text.replace(str(workspace.root), "~") == STALE
+    assert result.text.replace(str(workspace.root), "~") == f"{STALE}{NOW}\n1: theirs"
     assert (tmp_path / "f").read_bytes() == b"theirs\n"
 
 
@@ -220,4 +221,4 @@ async def test_a_path_outside_and_a_protected_name_are_told_to_the_policy(tmp_pa
 
 
 def test_the_schema_is_small() -> None:
-    assert len(json.dumps(WRITE.parameters())) + len(WRITE.description) < 1000
+    assert len(json.dumps(WRITE.offer.parameters)) + len(WRITE.description) < 1000

@@ -36,7 +36,7 @@ from bridge.acp.agent import Agent
 from bridge.acp.connection import Connection
 from bridge.acp.methods import take
 from bridge.acp.peer import Peer
-from bridge.calls import Workbench
+from bridge.calls import Toolbox, workbench
 from bridge.config import Provider, load
 from bridge.core import policy
 from bridge.core.remote import RemoteTool
@@ -258,8 +258,8 @@ class Player:
     def _workshop(self, model: FakeModel, load_client: Load) -> Workshop:
         files = LocalFiles()
         user = self._user_folder
-        plain = Workbench(TOOLS, files, self._shell, user)
-        held = Workbench({**TOOLS, "shell": CONFINED_SHELL}, files, self._shell, user)
+        plain = workbench(Toolbox(TOOLS, files, self._shell, user))
+        held = workbench(Toolbox({**TOOLS, "shell": CONFINED_SHELL}, files, self._shell, user))
         confined = held if "sandbox" in self.lines[0] else None
         return Workshop(cast("Any", model), plain, load_client, confined)
 

@@ -60,6 +60,7 @@ class Nobody:
         timeout: float,  # noqa: ASYNC109 (the port's own word)
         output: Callable[[str], None],
         reach: Reach | None = None,
+        git: bool = False,
     ) -> Ended:
         raise OSError("no shell")
 
@@ -73,6 +74,10 @@ class Workspace:
     seen: Seen = field(default_factory=Seen)
     tmp: str = ""
     takes: frozenset[str] = frozenset()
+    barred: bool = False
+    """A rule keeps every file from being read."""
+    private: tuple[str, ...] = ()
+    readable: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         self.root = self.root.resolve()
@@ -102,6 +107,9 @@ class Workspace:
             planning=False,
             output=lambda _: None,
             takes=self.takes,
+            is_barred=lambda _: self.barred,
+            private=self.private,
+            readable=self.readable,
         )
         return await bound.prepare(context)
 

@@ -39,6 +39,8 @@ class Line:
     seen: tuple[Seen, ...] = ()
     """Every command that stands anywhere in it, those behind wrappers by themselves too."""
     guessed: tuple[Seen, ...] = ()
-    """What a wrapper may run: where its options end is not certain."""
+    """Words among which, or within which, a command may stand that runs as well."""
     clear: bool = True
     """It runs nothing that is not seen; what programs run by themselves aside."""
+    git: bool = False
+    """A command of it works on the repository, and no other one that may write names it."""

@@ -15,7 +15,6 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from tools.argv import Line
 from tools.frozen import frozen
-from tools.schemas import SCHEMAS
 from tools.seen import Seen, Stamp, Version
 
 Kind = Literal["read", "edit", "execute", "search", "fetch", "other"]
@@ -159,6 +158,8 @@ class Access:
     """A command that is proven to only read, or a tool that the user trusts to."""
     held: bool = False
     """A command that a sandbox keeps to what the mode and the preset allow."""
+    unheld: str = ""
+    """Why it is not held though there is a sandbox, as a sentence for a person."""
     wider: bool = False
     """A command that is to run with fewer limits than the others."""
     named: str = ""
@@ -402,8 +403,15 @@ class Ended:
 Reach = Literal["read-only", "workspace-write", "danger-full-access"]
 """What a command may change: nothing, the roots, everything that the user may."""
 
+Wider = Literal["git-write", "workspace-write", "danger-full-access"]
+"""What may be asked for, for one command: git-write is workspace-write with `.git`."""
+
 REACHES: tuple[Reach, ...] = ("read-only", "workspace-write", "danger-full-access")
 """The narrow ones first."""
+
+
+Git = Literal["commands", "always", "never"]
+"""Which commands may change the repository they run in: those of lines that run git, all, none."""
 
 
 @frozen
@@ -418,6 +426,8 @@ class Hold:
     """Why no command may run at all."""
     tmp: str = ""
     """The folder that commands see as /tmp; empty: they see what everybody sees."""
+    git: Git = "always"
+    """Which of them may change `.git`."""
 
 
 class Shell(Protocol):
@@ -435,11 +445,12 @@ class Shell(Protocol):
         timeout: float,  # noqa: ASYNC109 (the command's own limit, which ends it and not the wait)
         output: Callable[[str], None],
         reach: Reach | None = None,
+        git: bool = False,
     ) -> Ended:
         """Run one bash command line to its end; `output` gets every piece as it comes.
 
         timeout is in seconds and may be infinite; reach is one that the person has allowed, for
-        this command alone.
+        this command alone; git: it may change `.git`, where that is not settled for all.
         Nothing the command started is left when this returns, also when it is cancelled.
         OSError: the command could not be started.
         """
@@ -513,6 +524,8 @@ class Context:
     """Takes what a running call prints, piece by piece, for the person who watches."""
     readable: tuple[str, ...] = ()
     """Where files may be read without asking, besides the roots."""
+    private: tuple[str, ...] = ()
+    """Our own files and folders, resolved: settings, keys, sessions, answers."""
     is_barred: Callable[[str], bool] = lambda _: False
     """Whether a rule keeps the file at a resolved path from being read."""
     jobs: Jobs | None = None
@@ -551,6 +564,16 @@ class AnyTool(Protocol):
 
 
 @frozen
+class Offer:
+    """What the model is told of a tool."""
+
+    name: str
+    description: str
+    parameters: Mapping[str, Any]
+    """The JSON schema of the arguments, as pydantic writes it."""
+
+
+@frozen
 class Tool(Generic[A]):
     """One tool the model may call."""
 
@@ -565,10 +588,10 @@ class Tool(Generic[A]):
     parallel: bool = False
     """Calls may run at the same time as others of this kind."""
 
-    def parameters(self) -> dict[str, Any]:
-        """The JSON schema of the arguments, as pydantic writes it."""
-        place = f"{self.arguments.__module__}.{self.arguments.__qualname__}"
-        return SCHEMAS.get(place) or self.arguments.model_json_schema()
+    @property
+    def offer(self) -> Offer:
+        """What the model is told of it."""
+        return Offer(self.name, self.description, self.arguments.model_json_schema())
 
     def bind(self, arguments: Mapping[str, object], cwd: str) -> Bound | Result:
         """The call with these arguments, or a Result that says what is wrong with them."""

@@ -1,7 +1,9 @@
 """Commands inside a fence: the port Shell with a sandbox around every command.
 
 Rule 1: a command runs inside the fence or not at all; it is never run again without one.
-Rule 2: what the helper says on its own descriptor decides whether the command ran, never what was
+Rule 2: a command may change `.git` where all may, or where it is one of those that work on it and
+such may.
+Rule 3: what the helper says on its own descriptor decides whether the command ran, never what was
 printed.
 """
 
@@ -17,9 +19,10 @@ from tools.base import Ended, Hold, Reach
 from tools.environment import confined_environment
 from tools.frozen import frozen
 from tools.guardian import Guardian
+from tools.layers import Layers
 from tools.process import Launch, LocalShell, follow, script
 from tools.protected import Watched, put_aside
-from tools.sandbox import Fence, Layers, Survey, denials, start, survey
+from tools.sandbox import Fence, Survey, denials, start, survey
 
 _READY = "ready"
 
@@ -44,7 +47,7 @@ class ConfinedShell:
         if self.fence.reach == "danger-full-access":
             return Hold()
         tmp = self.fence.scratch if "N" in self.layers.working else ""
-        return replace(self.layers.hold, reach=self.fence.reach, tmp=tmp)
+        return replace(self.layers.hold, reach=self.fence.reach, tmp=tmp, git=self.fence.git)
 
     async def run(
         self,
@@ -54,9 +57,10 @@ class ConfinedShell:
         timeout: float,  # noqa: ASYNC109 (it is the command's, and its end is a result)
         output: Callable[[str], None],
         reach: Reach | None = None,
+        git: bool = False,
     ) -> Ended:
         """Run one command; SandboxFailed, an OSError, where it could not be confined."""
-        fence = self.fence if reach is None else replace(self.fence, reach=reach)
+        fence = self._fence(reach, git=git)
         held = fence.reach != "danger-full-access" and self.layers.hold.strength != "none"
         # Without the helper root could read our memory, keys and all.
         if not held and not (self.layers.probed and os.geteuid() == 0):
@@ -84,6 +88,11 @@ class ConfinedShell:
         if said != _READY and not ended.timed_out:
             raise SandboxFailed(said or ended.stderr.strip() or "the sandbox did not start")
         return replace(ended, notes=(*(denials(ended, fence) if held else ()), *moved))
+
+    def _fence(self, reach: Reach | None, *, git: bool) -> Fence:
+        """What holds for one command."""
+        fence = self.fence if reach is None else replace(self.fence, reach=reach)
+        return replace(fence, git="always") if git and fence.git == "commands" else fence
 
 
 async def _tidy(watched: tuple[Watched, ...], moved: list[str]) -> None:

@@ -13,6 +13,7 @@ from tools.notebook import AS_JSON, is_notebook
 from tools.seen import digest
 from tools.splice import BOM, Ambiguous, Spliced, Unmatched, decode, splice
 from tools.target import locate
+from tools.trace import trace
 
 _MOST_LISTED = 20
 """Line numbers in one text."""
@@ -60,6 +61,7 @@ async def _prepare(arguments: EditArguments, context: Context) -> Prepared | Res
             return stamp
         if stamp.digest == digest(spliced.data):
             context.seen.edited(file.target.resolved, stamp, file.sight, spliced.edited)
+            context.seen.traces.keep(stamp.digest, trace(spliced.data))
         text = _text(file, spliced if every else None) + outcome(stamp, spliced.data)
         return Result(text, shown=(change,), title=_title(arguments, context.cwd))
 

@@ -8,16 +8,20 @@ Rule 2: texts of refusals are those that models recover from; they say what to d
 import re
 
 from tools.base import Bytes, Change, Context, FileTooLarge, Result, Rewrite, StaleFile
+from tools.changed import told
 from tools.charset import charset
 from tools.frozen import frozen
 from tools.notebook import AS_JSON, is_broken, is_notebook
 from tools.seen import Sight, Stamp, digest
 from tools.splice import UNDECODABLE, decode
 from tools.target import MOVED, Target
+from tools.trace import Trace, trace
 
 MOST_BYTES = 10 * 1024 * 1024
 
 CHANGED = "file changed since it was read"
+
+_READ_AGAIN = "; read it again"
 
 _UNWRITABLE = re.compile("[\0\ud800-\udfff]")
 
@@ -48,7 +52,10 @@ class Known:
         try:
             return await context.files.replace(self.target.resolved, data, self.present.stamp)
         except StaleFile:
-            return self.target.refusal(CHANGED)
+            now = await look(self.target, context)
+            if not isinstance(now, Bytes):
+                return self.target.refusal(CHANGED)
+            return stale(self.target, trace(self.present.data), now, context)
         except OSError as error:
             return self.target.refusal(error)
 
@@ -86,9 +93,19 @@ def known(target: Target, present: Bytes, context: Context, unread: str) -> Know
     if sight is None:
         return Result.error(unread)
     if sight.stamp.digest != present.stamp.digest:
-        by = " by a command of yours" * context.seen.is_overtaken(target.resolved)
-        return target.refusal(CHANGED + by)
+        return stale(target, context.seen.traces.find(sight.stamp.digest), present, context)
     return Known(target, present, sight)
+
+
+def stale(target: Target, before: "Trace | None", present: Bytes, context: Context) -> Result:
+    """The refusal to change a file that is not what it was: who did it, and what is other now.
+
+    Its lines are shown only where `read` would show them unasked.
+    """
+    by = " by a command of yours" * context.seen.is_overtaken(target.resolved)
+    access = target.access
+    private = access.outside or access.secret or context.is_barred(target.resolved)
+    return target.refusal(CHANGED + by + (_READ_AGAIN if private else told(before, present.data)))
 
 
 def unwritable(name: str, text: str) -> Result | None:

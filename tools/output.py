@@ -13,6 +13,8 @@ import unicodedata
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from tools.late import pattern
+
 HEAD = 24 * 1024
 TAIL = 40 * 1024
 """Bytes kept of the beginning and of the end of one stream."""
@@ -20,17 +22,17 @@ TAIL = 40 * 1024
 _LONGEST_LINE = 8 * 1024
 """A line that grows beyond this is no progress display: it is passed on as it is."""
 
-_UNWANTED = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
-_LOOSE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
+_UNWANTED = pattern(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+_LOOSE = pattern(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 # ECMA-48: control sequences, control strings, and the short escapes, each perhaps unfinished. The
 # one-character openings of strings are no openings here: text that was encoded twice holds them.
 _CSI = r"(?:\x1b\[|\x9b)[0-?]*[ -/]*"
 _STRING = r"\x1b[\]PX^_][^\x07\x1b\x9c\n]*"
 _SHORT = r"\x1b[ -/]*"
 _END = r"(?:\x07|\x1b\\|\x9c)"
-_ESCAPE = re.compile(rf"{_CSI}[@-~]?|{_STRING}{_END}?|{_SHORT}[0-~]?")
-_UNFINISHED = re.compile(rf"(?:{_CSI}|{_STRING}\x1b?|{_SHORT})\Z")
-_OPENING = re.compile(r"(\x1b[\[\]PX^_]?|\x9b)")
+_ESCAPE = pattern(rf"{_CSI}[@-~]?|{_STRING}{_END}?|{_SHORT}[0-~]?")
+_UNFINISHED = pattern(rf"(?:{_CSI}|{_STRING}\x1b?|{_SHORT})\Z")
+_OPENING = pattern(r"(\x1b[\[\]PX^_]?|\x9b)")
 
 
 @dataclass(slots=True)
@@ -143,7 +145,7 @@ def holds_unseen(text: str) -> bool:
     return any(_visible(char) != char for char in set(text) - set("\n\t"))
 
 
-_GAP = re.compile(r"[ \t]{40,}|\n(?:[ \t]*\n){4,}")
+_GAP = pattern(r"[ \t]{40,}|\n(?:[ \t]*\n){4,}")
 
 
 def _named_gap(gap: re.Match[str]) -> str:

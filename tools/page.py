@@ -8,11 +8,9 @@ Rule 3: a byte that is not UTF-8 is shown as \xNN; a NUL means that this is no t
 order mark declares as UTF-16 or UTF-32 is shown as the text it is.
 """
 
-from re import Match
-
 from tools.charset import Recoded
 from tools.seen import Span
-from tools.splice import BOM, UNDECODABLE, decode
+from tools.splice import BOM, UNDECODABLE, decode, visible
 
 MOST_LINES = 2000
 
@@ -117,7 +115,7 @@ class Page:
     def _show(self, line: bytes) -> None:
         text = decode(line.removeprefix(BOM) if self.lines == 1 else line)
         cut = text[:_MOST_CHARACTERS]
-        row = f"{self.lines}: {UNDECODABLE.sub(_escape, cut)}"
+        row = f"{self.lines}: {visible(cut)}"
         if len(cut) < len(text):
             row += f"... (line truncated to {_MOST_CHARACTERS} chars)"
         self._room -= len(row.encode()) + 1
@@ -128,7 +126,3 @@ class Page:
         self._undecodable += len(UNDECODABLE.findall(cut))
         if len(cut) == len(text):
             self.whole.append((self.lines, self.lines))
-
-
-def _escape(byte: Match[str]) -> str:
-    return f"\\x{ord(byte[0]) - 0xDC00:02x}"

@@ -8,8 +8,9 @@ import re
 import unicodedata
 
 from tools.base import Place
+from tools.late import pattern
 
-_SECRET_NAME = re.compile(
+_SECRET_NAME = pattern(
     r"\.env|\.env\..*(?<!\.example)(?<!\.sample)(?<!\.template)"
     r"|id_[^.]*|.*\.(pem|key|p12|kdbx)"
     r"|\.netrc|\.npmrc|\.pypirc|\.git-credentials|credentials"
@@ -25,15 +26,15 @@ PROTECTED = frozenset(
 )  # fmt: skip
 """Names of what other programs run: hooks, tasks, servers, settings of editors and agents."""
 
-_PROCESS = re.compile(r"/proc/(self|thread-self|\d+)(/.*)?")
+_PROCESS = pattern(r"/proc/(self|thread-self|\d+)(/.*)?")
 """Memory, environment and open files of processes, ours among them."""
 
-_UNSEEN = re.compile(
+_UNSEEN = pattern(
     "[\u0000-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
 )
 """Characters that would change how the text around them looks."""
 
-_URL_OR_DRIVE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://|[A-Za-z]:[\\/]|file:")
+_URL_OR_DRIVE = pattern(r"[A-Za-z][A-Za-z0-9+.-]*://|[A-Za-z]:[\\/]|file:")
 
 
 def absolute(path: str, cwd: str) -> str:

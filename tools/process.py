@@ -16,7 +16,6 @@ import secrets
 import shutil
 import signal
 import subprocess
-import sys
 import tempfile
 from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import contextmanager
@@ -50,9 +49,6 @@ _PIECE = 64 * 1024
 
 _BASH_FOLDERS = ("/bin", "/usr/bin")
 """Looked into before PATH."""
-
-_PR_SET_DUMPABLE = 4
-_PR_SET_CHILD_SUBREAPER = 36
 
 
 Script: TypeAlias = tuple[tuple[str, ...], tuple[int, ...]]
@@ -92,6 +88,7 @@ class LocalShell:
         timeout: float,  # noqa: ASYNC109 (it is the command's, and its end is a result)
         output: Callable[[str], None],
         reach: Reach | None = None,  # noqa: ARG002 (there is no wider one)
+        git: bool = False,  # noqa: ARG002 (as the port has it)
     ) -> Ended:
         with script(command, self.scratch) as (argv, passed):
             launch = Launch(argv, self.environment, cwd, passed)
@@ -203,30 +200,6 @@ class Streams:
         self._heard.set()
         if text:
             self.output(text)
-
-
-def adopt_orphans() -> bool:
-    """Become the parent of whatever our children leave behind; False where that is impossible."""
-    return _prctl(_PR_SET_CHILD_SUBREAPER, 1)
-
-
-def hide_memory() -> bool:
-    """Close our memory, environment and open files to other processes of the same user.
-
-    Without it any command reads the keys from /proc, or writes into the editor's pipe. False
-    where that is impossible; processes of root are kept out by no such means.
-    """
-    return _prctl(_PR_SET_DUMPABLE, 0)
-
-
-def _prctl(option: int, value: int) -> bool:
-    return sys.platform == "linux" and _libc_prctl(option, value) == 0
-
-
-def _libc_prctl(option: int, value: int) -> int:
-    import ctypes  # noqa: PLC0415 (its import costs milliseconds that the first answer cannot spare)
-
-    return ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
 
 
 def bash() -> str:

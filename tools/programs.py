@@ -88,6 +88,13 @@ def _sed(arguments: Words) -> bool:
     )
 
 
+def is_plain_edit(arguments: Words) -> bool:
+    """What sed(1) is given only reads and substitutes, be it in place."""
+    texts = [word.text for word in arguments]
+    aside = re.compile(r"-i.*|--in-place(=.*)?" + "|-e" * (texts.count("-e") == 1))
+    return _sed([word for word in arguments if not aside.fullmatch(word.text)])
+
+
 def _is_plain_script(text: str) -> bool:
     return any(form.fullmatch(text) is not None for form in (_PRINTS, _SUBSTITUTES))
 
@@ -144,6 +151,7 @@ _PARTS = frozenset(
 """Parts of names of options that, of one program or another, name what it runs or obeys."""
 
 _PERIL: Mapping[str, tuple[str, tuple[str, ...]]] = {
+    **dict.fromkeys(("apt", "apt-get", "aptitude"), ("oc", ("option", "config-file"))),
     "cargo": ("CZ", ("manifest-path",)),
     "curl": (
         "oOKTDcJ",
@@ -152,6 +160,7 @@ _PERIL: Mapping[str, tuple[str, tuple[str, ...]]] = {
             *("libcurl", "stderr", "etag-save", "hsts", "alt-svc", "remote-header-name"),
         ),
     ),
+    **dict.fromkeys(("fd", "fdfind"), ("xX", ("exec", "exec-batch"))),
     "git": (
         "",
         (
@@ -163,6 +172,7 @@ _PERIL: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "git grep": ("O", ()),
     "git rebase": ("x", ()),
     "go": ("C", ("overlay", "modfile")),
+    "man": ("CPH", ("html", "browser")),
     "make": ("CEfI", ("directory", "file", "include-dir", "makefile")),
     "npm": ("C", ("prefix", "node-options", "userconfig", "globalconfig", "git", "viewer")),
     "rsync": ("e", ()),

@@ -45,13 +45,19 @@ class Guard:
     watched: tuple[Watched, ...]
 
 
-def guard(roots: Sequence[str]) -> Guard:
-    """What to mount, and what to look at afterwards, for these folders."""
+def guard(roots: Sequence[str], *, sealed: bool = False) -> Guard:
+    """What to mount, and what to look at afterwards, for these folders.
+
+    sealed: their repositories stay as they are, with all that is in them.
+    """
     layouts = [layout(root) for root in roots]
-    bases = (*roots, *(path for one in layouts for path in one.write))
-    places = {path: "write" for one in layouts for path in one.write if path not in roots}
+    around_them = [path for one in layouts for path in one.write if path not in roots]
+    if sealed:
+        layouts = [one.sealed() for one in layouts]
+    bases = (*roots, *(() if sealed else around_them))
+    places = dict.fromkeys(around_them, "read" if sealed else "write")
     watched: dict[str, Watched] = {}
-    for path in _fixed(roots, layouts):
+    for path in _fixed(roots, layouts, sealed=sealed):
         around = [base for base in bases if base != path and is_inside(path, base)]
         if not around:
             continue  # nobody can change it
@@ -67,18 +73,22 @@ def guard(roots: Sequence[str]) -> Guard:
     return Guard(tuple((kind, path) for path, kind in places.items()), tuple(watched.values()))
 
 
-def _fixed(roots: Sequence[str], layouts: Iterable[Layout]) -> Iterator[str]:
+def _fixed(roots: Sequence[str], layouts: Iterable[Layout], *, sealed: bool) -> Iterator[str]:
     """Every path that must not change; links on the way to it are followed."""
     for path in (
         *(f"{root}/{name}" for root in roots for name in sorted(PROTECTED)),
         *(path for one in layouts for path in one.fixed),
     ):
-        # A repository is guarded by its parts: commits change it.
-        if os.path.basename(path) == ".git" and os.path.isdir(path) and not os.path.islink(path):
+        # An open repository is guarded by its parts: commits change it.
+        if not sealed and os.path.basename(path) == ".git" and _is_folder(path):
             continue
         yield path
         if (real := os.path.realpath(path)) != path:
             yield real
+
+
+def _is_folder(path: str) -> bool:
+    return os.path.isdir(path) and not os.path.islink(path)
 
 
 def _between(base: str, path: str) -> list[str]:
@@ -121,7 +131,7 @@ def _is_new(one: Watched) -> bool:
 
 def _is_plain_repository(path: str) -> bool:
     """Whether `git init` or `git clone` may have made this, and nobody else."""
-    if os.path.islink(path) or not os.path.isdir(path):
+    if not _is_folder(path):
         return False
     try:
         hooks = os.listdir(f"{path}/hooks") if os.path.lexists(f"{path}/hooks") else []

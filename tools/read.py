@@ -16,6 +16,7 @@ from tools.notebook import cells, is_notebook
 from tools.page import MOST_LINES, NotText, Page
 from tools.splice import count_lines
 from tools.target import MOVED, Target, locate
+from tools.trace import Tracer, trace
 
 _MOST_MEDIA = 10 * 1024 * 1024
 """Bytes of a picture or PDF."""
@@ -72,6 +73,7 @@ async def _cells(target: Target, context: Context) -> Result | None:
     if found is None or shown is None or await target.has_moved(context.files):
         return None
     context.seen.read(target.resolved, found.stamp, lines=count_lines(found.data), shown=())
+    context.seen.traces.keep(found.stamp.digest, trace(found.data))
     note = f"\n({_UNSAVED})" * found.stamp.unsaved
     return Result(
         f"<path>{target.path}</path>\n<type>notebook</type>\n<content>\n{shown}{note}\n</content>"
@@ -82,6 +84,7 @@ async def _read(target: Target, page: Page, context: Context) -> Result:
     if await target.has_moved(context.files):
         return target.refusal(MOVED)
     kinds: list[str | None] = []
+    tracer = Tracer()
 
     def feed(block: bytes) -> None:
         if not kinds:
@@ -89,6 +92,7 @@ async def _read(target: Target, page: Page, context: Context) -> Result:
         if kinds[0] in context.takes:
             raise NotText
         page.feed(block)
+        tracer.feed(block)
 
     try:
         stamp = await context.files.scan(target.resolved, feed)
@@ -103,6 +107,7 @@ async def _read(target: Target, page: Page, context: Context) -> Result:
         where = f'"{target.path}" ({page.lines} lines)'
         return Result.error(f"offset {page.first} is out of range for {where}")
     context.seen.read(target.resolved, stamp, lines=page.lines, shown=page.whole)
+    context.seen.traces.keep(stamp.digest, tracer.trace())
     return Result(_text(target.path, page, [*page.notes(), *[_UNSAVED] * stamp.unsaved]))
 
 

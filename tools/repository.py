@@ -4,8 +4,9 @@ It reads what git wrote; it starts nothing and changes nothing.
 
 Rule 1: a folder that lies elsewhere belongs to a checkout only if it says so itself, and not
 because a file in the checkout names it: anyone can write such a file.
-Rule 2: history, index and references may change; hooks, settings and the files that say where the
-rest is may not, since git runs what they name, later and outside of any sandbox.
+Rule 2: of an open repository history, index and references may change; hooks, settings and the
+files that say where the rest is may not, since git runs what they name, later and outside of any
+sandbox. Of a sealed one nothing may.
 """
 
 import os
@@ -13,6 +14,7 @@ import re
 from collections.abc import Iterator
 
 from tools.frozen import frozen
+from tools.paths import is_inside
 
 # gitrepository-layout(5)
 _FIXED = (
@@ -35,6 +37,11 @@ class Layout:
     """Folders that change inside, but must stay where they are."""
     fixed: tuple[str, ...] = ()
     """What must not change; some of it may not exist yet."""
+
+    def sealed(self) -> "Layout":
+        """The same, with nothing in it that may change."""
+        kept = (path for path in self.fixed if not any(is_inside(path, at) for at in self.pinned))
+        return Layout(self.write, (), (*self.pinned, *kept))
 
 
 def layout(root: str) -> Layout:

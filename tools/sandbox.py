@@ -14,8 +14,10 @@ import sys
 from collections.abc import Sequence
 from dataclasses import field
 
-from tools.base import Ended, Hold, Reach
+from tools.base import Ended, Git, Reach
 from tools.frozen import frozen
+from tools.git_work import names
+from tools.layers import Layers
 from tools.paths import is_inside
 from tools.probe import HELPER
 from tools.protected import Guard, Place, Watched, guard
@@ -37,44 +39,6 @@ _SHOWN = ("/run/current-system", "/run/wrappers", "/run/opengl-driver")
 _REVEALING = (19, 21, 38)
 """capabilities(7): SYS_PTRACE, SYS_ADMIN, PERFMON. With one of them root looks into any process."""
 
-_GAPS = (
-    (".git and settings of editors can be changed", "N"),
-    ("keys in the home folder can be read", "N"),
-    ("modes and times of files outside can be changed", "N"),
-    ("programs that listen on socket files can be reached", "N"),
-    ("calls that look into other processes are left to the kernel's own rules", "S"),
-    ("abstract sockets and signals reach other programs", "NL"),
-)
-"""What is open unless one of these layers is there."""
-_OLD_LANDLOCK = 3
-"""Versions before let files outside be emptied."""
-
-
-@frozen
-class Layers:
-    """What this machine can enforce."""
-
-    working: str = ""
-    """The letters of tools/confine.py."""
-    version: int = 0
-    """Of Landlock."""
-    failures: tuple[str, ...] = ("not probed",)
-    """Why the others do not work."""
-    probed: bool = False
-    """The helper itself runs here."""
-
-    @property
-    def hold(self) -> Hold:
-        """How well it holds what a fence says."""
-        if "N" in self.working:
-            return Hold("workspace-write", "full")
-        if {"L", "S"} <= set(self.working):
-            gaps = [gap for gap, closing in _GAPS if not set(closing) & set(self.working)]
-            if self.version < _OLD_LANDLOCK:
-                gaps.append("files outside can be emptied")
-            return Hold("workspace-write", "partial", tuple(gaps))
-        return Hold("workspace-write", "none", self.failures)
-
 
 @frozen
 class Fence:
@@ -86,6 +50,8 @@ class Fence:
     scratch: str
     """The session's own temporary folder: what commands see as /tmp."""
     network: bool = False
+    git: Git = field(default="always", kw_only=True)
+    """Which commands may change the repositories of the roots."""
     hidden: tuple[str, ...] = field(default=(), kw_only=True)
     """More that must not be read: our own settings, sessions and keys."""
     home: str = field(default="", kw_only=True)
@@ -108,9 +74,11 @@ class Survey:
 
 def survey(fence: Fence, cwd: str) -> Survey:
     """Look at the places that a fence is about."""
-    held = guard([root for root in fence.roots if root not in ("/", fence.scratch)])
+    roots = [root for root in fence.roots if root not in ("/", fence.scratch)]
+    held = guard(roots, sealed=fence.git != "always")
     if fence.reach == "read-only":
-        held = Guard(tuple(("read", path) for kind, path in held.places if kind == "write"), ())
+        shown = (path for kind, path in held.places if kind in ("write", "read"))
+        held = Guard(tuple(("read", path) for path in shown), ())
     homely = [f"{fence.home}/{name}" for name in _HIDDEN_AT_HOME] if fence.home else []
     hidden = [*_HIDDEN, *homely, *fence.hidden]
     shown = [*_SHOWN, *([os.path.realpath("/etc/resolv.conf")] if fence.network else [])]
@@ -160,20 +128,6 @@ def _ordered(places: Sequence[Place], scratch: str) -> list[Place]:
     return [(kept[path], path) if path in kept else ("tmp", scratch) for path in ordered]
 
 
-def layers_of(said: str, complaint: str) -> Layers:
-    """What the answer of a probe means: each layer was put in force and then tried to break."""
-    lines = (line.partition(" ") for line in said.splitlines())
-    answers = {name: answer for name, _, answer in lines}
-    if complaint or answers.keys() < {"version", "N", "L", "S"}:
-        return Layers(failures=(complaint or "the helper did not run",))
-    return Layers(
-        "".join(layer for layer in "NLS" if not answers[layer]),
-        int(answers["version"]),
-        tuple(f"{layer}: {answers[layer]}" for layer in "NLS" if answers[layer]),
-        probed=True,
-    )
-
-
 _REFUSED = re.compile(
     r"Read-only file system|Permission denied|Operation not permitted|Device or resource busy"
     r"|EROFS|EACCES|EPERM"
@@ -182,6 +136,12 @@ _UNREACHED = re.compile(
     r"Network is unreachable|Could not resolve host|Temporary failure in name resolution"
     r"|Name or service not known|Connection refused|ENETUNREACH|EAI_AGAIN|No route to host"
 )
+_SEALED = {
+    "commands": ".git can be changed only by a line that runs git itself, and names .git nowhere "
+    'else, or with sandbox_permissions "git-write"',
+    "never": ".git can be changed by no command here: the user has it so",
+}
+"""What is said where a command would have changed a repository that it may not."""
 _TAIL = 4000
 """Characters at the end of the output in which a reason is looked for."""
 
@@ -195,6 +155,13 @@ def denials(ended: Ended, fence: Fence) -> tuple[str, ...]:
     notes: list[str] = []
     if _REFUSED.search(text):
         notes.append(f"file access denied {under}")
+    if fence.git in _SEALED and fence.reach == "workspace-write" and _is_of_git(text):
+        notes.append(_SEALED[fence.git])
     if not fence.network and _UNREACHED.search(text):
         notes.append(f"network access denied {under}")
     return tuple(notes)
+
+
+def _is_of_git(text: str) -> bool:
+    """Whether something in a repository was refused."""
+    return any(_REFUSED.search(line) and names(line, bare=False) for line in text.splitlines())

@@ -11,7 +11,7 @@ from tools import paths
 from tools.base import Context, Found, Prepared, Query, Result
 from tools.frozen import frozen
 from tools.output import one_line
-from tools.target import MOVED, Target, locate
+from tools.target import MOVED, Target, is_hidden, locate
 
 MOST = 200
 """Files or lines that are told."""
@@ -89,7 +89,7 @@ def prepared(
 
         def take(one: Found) -> None:
             # Lines of a file that usually holds credentials are shown when it was named itself.
-            is_open = not one.hits or known.secret or not paths.is_secret(one.path)
+            is_open = not one.hits or known.secret or not is_hidden(one.path, context)
             if is_open and not context.is_barred(one.path):
                 found.take(one)
 

@@ -17,6 +17,7 @@ from typing import TypeAlias
 from pydantic import TypeAdapter, ValidationError
 
 from tools.frozen import frozen
+from tools.trace import Traces
 
 Version: TypeAlias = tuple[int, int, int, int, int]
 """dev, ino, size, and mtime and ctime in nanoseconds."""
@@ -92,6 +93,8 @@ class Seen:
         self._new: dict[str, Sight] = {}
         self._overtaken: set[str] = set()
         """What commands of this session have changed since."""
+        self.traces = Traces()
+        """What tells the lines of it apart; of this process only."""
 
     def find(self, path: str, stamp: Stamp) -> Sight | None:
         """What was last seen of the file that is there now: of these bytes, if they were seen.

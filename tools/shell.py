@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from glob import glob
-from typing import Literal
 
 import anyio
 import anyio.to_thread
@@ -21,7 +20,7 @@ from pydantic import Field
 
 from tools import paths, told
 from tools.aftermath import watched
-from tools.argv import Word, Words
+from tools.argv import Line, Word, Words
 from tools.base import (
     REACHES,
     Access,
@@ -37,13 +36,14 @@ from tools.base import (
     Shown,
     Text,
     Tool,
+    Wider,
 )
 from tools.jobs import Run
 from tools.output import holds_unseen, one_line, spelled
 from tools.programs import only_reads
 from tools.shell_job import report
 from tools.shell_line import is_disguised, look
-from tools.target import meant
+from tools.target import is_hidden, meant
 
 _DEFAULT_TIMEOUT = 120_000
 _LONGEST_TIMEOUT = 600_000
@@ -74,7 +74,7 @@ class ShellArguments(Arguments):
 class ConfinedArguments(ShellArguments):
     """What the model passes where commands run in a sandbox."""
 
-    sandbox_permissions: Literal["workspace-write", "danger-full-access"] | None = Field(
+    sandbox_permissions: Wider | None = Field(
         default=None,
         description="Only to repeat a command that the sandbox denied something it must have: "
         "the limits it needs instead. The user is asked.",
@@ -107,10 +107,11 @@ async def _prepare(arguments: ShellArguments, context: Context) -> Prepared | Re
         return found
     folder, own = found
     hold = await context.shell.hold()
-    wanted = _wanted(arguments)
+    line = look(command)
+    wanted = _wanted(arguments, hold, line)
     if refused := hold.refusal or _not_wider(wanted, hold):
         return _failure(refused)
-    line = look(command)
+    reach, git = _limits_of(wanted), line.git or wanted == "git-write"
     line = replace(line, reads=await _reads(line.plain, folder, context))
     access = Access(
         "run",
@@ -118,6 +119,7 @@ async def _prepare(arguments: ShellArguments, context: Context) -> Prepared | Re
         outside=not any(paths.is_inside(folder, root) for root in (*context.roots, *own)),
         harmless=wanted is None and line.reads != () and all(line.reads),
         held=hold.strength == "full" and wanted is None and not is_disguised(command),
+        unheld=_unheld(command, hold),
         wider=wanted is not None,
         line=line,
     )
@@ -127,7 +129,7 @@ async def _prepare(arguments: ShellArguments, context: Context) -> Prepared | Re
         output: Callable[[str], None] = context.output, seconds: float = milliseconds / 1000
     ) -> Ended:
         return await context.shell.run(
-            command, cwd=folder, timeout=seconds, output=output, reach=wanted
+            command, cwd=folder, timeout=seconds, output=output, reach=reach, git=git
         )
 
     async def to_its_end() -> Result:
@@ -140,10 +142,10 @@ async def _prepare(arguments: ShellArguments, context: Context) -> Prepared | Re
 
     async def beside() -> Result:
         limit = math.inf if arguments.timeout_ms is None else arguments.timeout_ms / 1000
-        return await _beside(context, partial(run, seconds=limit), wanted or hold.reach)
+        return await _beside(context, partial(run, seconds=limit), reach or hold.reach)
 
     deed = beside if arguments.run_in_background else to_its_end
-    return Prepared(access, deed, _shown(arguments, hold), declined=_declined(wanted))
+    return Prepared(access, deed, _shown(arguments, hold, wanted), declined=_declined(wanted))
 
 
 _FIRST_LOOK = 0.5
@@ -164,22 +166,42 @@ async def _beside(context: Context, run: Run, reach: Reach) -> Result:
 
 _SHOWN = {
     None: "Without a sandbox: it can do what you can do.",
+    "git-write": "In the sandbox, with changes in the workspace and in its .git.",
     "workspace-write": "In the sandbox, with changes in the workspace.",
     "danger-full-access": "Outside the sandbox: it can do what you can do.",
 }
 """What a person is told of a command that is to run with these limits instead of others."""
 
 
-def _wanted(arguments: ShellArguments) -> Reach | None:
-    """The wider limits that the model asks for."""
-    return arguments.sandbox_permissions if isinstance(arguments, ConfinedArguments) else None
+def _unheld(command: str, hold: Hold) -> str:
+    """Why a command is not held though there is a sandbox."""
+    if hold.strength == "partial":
+        return "The sandbox has gaps here."
+    is_unseen = hold.strength == "full" and is_disguised(command)
+    return "It holds characters that cannot be seen." if is_unseen else ""
 
 
-def _not_wider(wanted: Reach | None, hold: Hold) -> str:
+def _wanted(arguments: ShellArguments, hold: Hold, line: Line) -> Wider | None:
+    """The wider limits that the model asks for; `.git` need not be asked for where it is open."""
+    wanted = arguments.sandbox_permissions if isinstance(arguments, ConfinedArguments) else None
+    is_open = line.git if hold.git == "commands" else hold.git == "always"
+    is_open = is_open or hold.strength != "full"
+    return None if wanted == "git-write" and is_open and hold.reach != "read-only" else wanted
+
+
+def _limits_of(wanted: Wider | None) -> Reach | None:
+    return "workspace-write" if wanted == "git-write" else wanted
+
+
+def _not_wider(wanted: Wider | None, hold: Hold) -> str:
     """Why these limits cannot be asked for; nothing, if they can."""
     if wanted is None:
         return ""
-    if REACHES.index(wanted) > REACHES.index(hold.reach):
+    if wanted == "git-write" and hold.git == "never":
+        return 'sandbox_permissions "git-write" is not to be had: the user keeps .git as it is'
+    if wanted == "git-write" and hold.reach == "workspace-write":
+        return ""
+    if REACHES.index(_limits_of(wanted) or hold.reach) > REACHES.index(hold.reach):
         return ""
     return (
         f'sandbox_permissions "{wanted}" is not wider than "{hold.reach}", which is in force; '
@@ -187,17 +209,16 @@ def _not_wider(wanted: Reach | None, hold: Hold) -> str:
     )
 
 
-def _shown(arguments: ShellArguments, hold: Hold) -> tuple[Shown, ...] | None:
+def _shown(arguments: ShellArguments, hold: Hold, wanted: Wider | None) -> tuple[Shown, ...] | None:
     """What a person is told who is asked: what for, with which limits, and the whole command."""
-    limits, whole = _limits(arguments, hold), _whole(arguments.command)
+    limits, whole = _limits(arguments, hold, wanted), _whole(arguments.command)
     if not limits and not whole:
         return None
     return (Text(arguments.description), *([Text(told.lines(*limits))] if limits else []), *whole)
 
 
-def _limits(arguments: ShellArguments, hold: Hold) -> tuple[str, ...]:
+def _limits(arguments: ShellArguments, hold: Hold, wanted: Wider | None) -> tuple[str, ...]:
     """How the command would be held, where that is worth a word, and the model's reason."""
-    wanted = _wanted(arguments)
     if wanted is None and (hold.strength == "full" or hold.reach == "danger-full-access"):
         return ()
     limits = _SHOWN[wanted]
@@ -220,7 +241,7 @@ def _whole(command: str) -> tuple[Shown, ...]:
     return ()
 
 
-def _declined(wanted: Reach | None) -> str | None:
+def _declined(wanted: Wider | None) -> str | None:
     return None if wanted is None else f'the user rejected escalating this command to "{wanted}"'
 
 
@@ -275,7 +296,8 @@ async def _is_open(word: Word, folder: str, context: Context) -> bool:
     for path in (named, *found):
         resolved = await context.files.resolve(path)
         inside = any(paths.is_inside(resolved, root) for root in context.roots)
-        hidden = paths.is_secret(path) or paths.is_secret(resolved) or context.is_barred(resolved)
+        hidden = paths.is_secret(path) or is_hidden(resolved, context)
+        hidden = hidden or context.is_barred(resolved)
         if not inside or hidden:
             return False
     return True
@@ -350,7 +372,8 @@ CONFINED_SHELL: Tool[ConfinedArguments] = Tool(
     name=SHELL.name,
     description=SHELL.description
     + " Commands run in a sandbox: they change files in the workspace and in /tmp only, without "
-    "a network unless the user allowed one, and git's hooks and settings stay as they are.",
+    "a network unless the user allowed one. .git changes only by lines that run git; its hooks and "
+    "settings stay as they are.",
     arguments=ConfinedArguments,
     card=_card,
     prepare=_prepare,

@@ -17,7 +17,9 @@ from typing import Protocol
 
 from tools.argv import Line, Seen, Word
 from tools.frozen import frozen
+from tools.git_work import names, works_on
 from tools.programs import only_reads
+from tools.quiet import runs_none
 from tools.wrappers import inner
 
 _LONGEST = 8 * 1024
@@ -40,6 +42,9 @@ _ARGUMENTS = frozenset(
         *("concatenation", "expansion", "simple_expansion", "command_substitution"),
         *("process_substitution", "arithmetic_expansion", "brace_expression"),
     }
+)
+_LEAVES = frozenset(
+    {"word", "string_content", "raw_string", "ansi_c_string", "heredoc_body", "heredoc_content"}
 )
 _JOINS = frozenset({"&&", "||", ";", "|"})
 _GROUPS = frozenset({"program", "list", "pipeline"})
@@ -93,9 +98,10 @@ def is_disguised(line: str) -> bool:
 def look(line: str) -> Line:
     """All that the line would run, as far as that can be told without running it."""
     plain = tuple(tuple(words) for words in commands(line))
-    sight = _Sight([], [])
+    sight = _Sight([], [], [])
     clear = sight.add(line, 0)
-    return Line(plain, (False,) * len(plain), tuple(sight.seen), tuple(sight.guessed), clear)
+    git = not any(sight.strays) and any(map(works_on, sight.seen))
+    return Line(plain, (False,) * len(plain), tuple(sight.seen), tuple(sight.guessed), clear, git)
 
 
 def commands(line: str) -> list[list[Word]]:
@@ -114,6 +120,8 @@ class _Sight:
 
     seen: list[Seen]
     guessed: list[Seen]
+    strays: list[bool]
+    """Of each line: something in it that is not for git may write to what it names: `.git`."""
 
     def add(self, line: str, depth: int) -> bool:
         """Look for the commands of one line; False: it may run others as well."""
@@ -122,12 +130,17 @@ class _Sight:
             return False
         source = line.strip(" \t\n").encode(errors="replace")
         root = parse(source)
+        self.strays.append(any(_may_write(one, source) for one in _naming(root, source)))
         clear = not (root.has_error or is_disguised(line) or _SPLIT_WORD.search(line))
         for node in _everywhere(root):
             if node.type in _SEPARATED and any(map(_is_odd, _gaps(node, source))):
                 clear = False
             if node.type == "word" and _GLUED.search(_ESCAPE.sub("", _text(node, source))):
                 clear = False
+            if node.type in ("command", "declaration_command"):
+                self.guessed.extend(_set_before(node, source))
+            if node.type in ("command", "redirected_statement"):
+                self.guessed.extend(_fed(node, source))
             if node.type == "command":
                 clear = self._follow(tuple(_told_words(node, source)), depth) and clear
             if node.type == "redirected_statement" and node.children[0].type == "command":
@@ -149,6 +162,36 @@ class _Sight:
             for text in found.texts:
                 clear = self.add(text, depth + 1) and clear
         return clear
+
+
+def _naming(root: Node, source: bytes) -> Iterator[Node | None]:
+    """Of each word that names a repository: the command it is for, or None where it is for none."""
+    pending: list[tuple[Node, Node | None]] = [(root, None)]
+    while pending:
+        node, command = pending.pop()
+        if node.type == "command":
+            command = node
+        elif node.type == "redirected_statement" and node.children[0].type == "command":
+            command = node.children[0]
+        elif node.type == "file_redirect":
+            command = None
+        if node.type in _LEAVES and names(_text(node, source), bare=node.type == "word"):
+            yield command
+        pending.extend((child, command) for child in node.children)
+
+
+def _may_write(command: Node | None, source: bytes) -> bool:
+    """Whether a command that a repository is named to may change it, and is not meant to."""
+    if command is None:
+        return True
+    seen = tuple(_told_words(command, source))
+    if works_on(seen):
+        return False
+    found = inner(seen)
+    if found.texts and not found.hidden:
+        return False  # they are looked at by themselves
+    words = _words(command, source)
+    return not words or words[0].text == "cd" or not only_reads(words)
 
 
 def _everywhere(root: Node) -> Iterator[Node]:
@@ -181,6 +224,21 @@ def _behind(redirection: Node, source: bytes) -> Iterator[str | None]:
     words = [node for node in redirection.children if node.type in _ARGUMENTS]
     opens = any(node.type in (">&-", "<&-", "<<", "<<-") for node in redirection.children)
     yield from (_told(node, source) for node in words[0 if opens else 1 :])
+
+
+def _set_before(command: Node, source: bytes) -> Iterator[Seen]:
+    """The values of variables that a command gets: programs run what EDITOR and others hold."""
+    for node in command.children:
+        if node.type == "variable_assignment":
+            yield (_text(node, source).partition("=")[2],)
+
+
+def _fed(node: Node, source: bytes) -> Iterator[Seen]:
+    """The texts that a program gets on its standard input, if it may run what it is told."""
+    fed = [_text(one, source) for one in node.children if one.type.startswith("here")]
+    words = _redirected(node, source) if node.type == "redirected_statement" else ()
+    if fed and not runs_none(words or tuple(_told_words(node, source))):
+        yield from ((text,) for text in fed)
 
 
 def _told_words(command: Node, source: bytes) -> Iterator[str | None]:

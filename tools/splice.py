@@ -80,6 +80,15 @@ def decode(data: bytes) -> str:
     return data.decode("utf-8", "surrogateescape")
 
 
+def visible(text: str) -> str:
+    r"""The text as it is shown: with \xNN for a byte that is not UTF-8."""
+    return UNDECODABLE.sub(_escape, text)
+
+
+def _escape(byte: re.Match[str]) -> str:
+    return f"\\x{ord(byte[0]) - 0xDC00:02x}"
+
+
 def count_lines(data: bytes) -> int:
     """Lines end at LF and nowhere else; what follows the last LF is a line too."""
     return data.count(b"\n") + (data != b"" and not data.endswith(b"\n"))

@@ -1,6 +1,7 @@
 """The file a call is about: found once, judged for the policy, and found again before the deed."""
 
 import os
+from dataclasses import replace
 from typing import Literal
 
 from anyio.to_thread import run_sync
@@ -45,10 +46,24 @@ async def locate(verb: Verb, file_path: str, context: Context) -> Target | Resul
     path, own = await meant(paths.absolute(file_path, context.cwd), context)
     resolved = await context.files.resolve(path)
     roots = (*context.roots, *own, *(context.readable if verb == "read" else ()))
-    target = Target(verb, path, resolved, _access(verb, path, resolved, roots))
+    access = _access(verb, path, resolved, roots)
+    ours = any(paths.is_inside(resolved, one) for one in context.private)
+    delicate = replace(
+        access,
+        secret=access.secret or is_hidden(resolved, context),
+        protected=access.protected or ours,
+    )
+    target = Target(verb, path, resolved, delicate)
     if paths.is_off_limits(resolved):
         return target.refusal("not a regular file")
     return target
+
+
+def is_hidden(resolved: str, context: Context) -> bool:
+    """The file is one to ask about wherever it lies: it may hold credentials, or is our own."""
+    ours = any(paths.is_inside(resolved, one) for one in context.private)
+    readable = any(paths.is_inside(resolved, one) for one in context.readable)
+    return paths.is_secret(resolved) or (ours and not readable)
 
 
 async def meant(path: str, context: Context) -> tuple[str, tuple[str, ...]]:

@@ -12,6 +12,7 @@ from tools.known import Known, known, look, outcome, unfitting, unparsable, unwr
 from tools.seen import Span, Stamp, digest
 from tools.splice import BOM, count_lines, overwrite
 from tools.target import MOVED, Target, locate
+from tools.trace import trace
 
 _MOST_LISTED = 10
 """Ranges of lines in one text."""
@@ -70,6 +71,7 @@ def _prepared(
             return stamp
         if stamp.digest == digest(data):
             context.seen.wrote(target.resolved, stamp, lines=count_lines(data))
+            context.seen.traces.keep(stamp.digest, trace(data))
         deed = f"{'Created' if file is None else 'Updated'} file {_facts(content, data)}"
         deed += outcome(stamp, data)
         text = f"<path>{target.path}</path>\n<type>file</type>\n{deed}"

@@ -81,8 +81,11 @@ class SessionEditor:
         options: list[Update] = [
             {"optionId": offer.id, "name": offer.label, "kind": offer.kind} for offer in offers
         ]
-        lasting = {offer.id: offer.rule.text for offer in offers if offer.rule is not None}
-        told: Update = {"reason": reason, **({"rules": lasting} if lasting else {})}
+        # The rule of an exact command is all of it, which the call shows already.
+        lasting = {
+            offer.id: updates.aside(offer.rule.text) for offer in offers if offer.rule is not None
+        }
+        told: Update = {"reason": updates.aside(reason), **({"rules": lasting} if lasting else {})}
         chosen = await self._choose(call, options, {"responses-acp": told})
         return next((offer for offer in offers if offer.id == chosen), None)
 
@@ -104,7 +107,7 @@ class SessionEditor:
             "message": message,
             "requestedSchema": dict(schema),
         }
-        answer = _object(await self._ask("elicitation/create", params))
+        answer = _object(await self._ask("elicitation/create", updates.fitted(params)))
         action, content = answer.get("action"), answer.get("content")
         if action == "accept" and isinstance(content, dict):
             return Filled("accept", _object(answer["content"]))
@@ -118,7 +121,7 @@ class SessionEditor:
             for label, kind in zip(labels, kinds, strict=True)
         ]
         call = {"toolCallId": card_id, "title": title, "kind": "other", "status": "pending"}
-        return await self._choose(call, options)
+        return await self._choose(updates.fitted(call), options)
 
     async def buffer(self, path: str) -> str | None:
         """The text of a file as the editor has it, saved or not; None where it does not say."""

@@ -20,8 +20,8 @@ import tools
 from bridge import __version__
 from bridge.check.finding import Finding, fault, ok, warning
 from bridge.check.look import Look, user_name
+from tools.layers import Layers, layers_of
 from tools.probe import Probe
-from tools.sandbox import Layers, layers_of
 from tools.search import ripgrep
 
 _REINSTALL = "install it anew, in an environment of its own: uv tool install responses-acp"

@@ -4,14 +4,14 @@ It knows as much of YAML as skills and commands use: one line per key, quotes ar
 text that goes on in lines below, indented. Everything else is passed over.
 """
 
-import re
 from collections.abc import Mapping
 
 from tools.frozen import frozen
+from tools.late import pattern
 
-_FIELD = re.compile(r"([A-Za-z][A-Za-z0-9_-]*):[ \t]*(.*)")
-_BLOCK = re.compile(r"[>|][+-]?")
-_QUOTED = re.compile(r"""'([^']*)'|"([^"]*)\"""")
+_FIELD = pattern(r"([A-Za-z][A-Za-z0-9_-]*):[ \t]*(.*)")
+_BLOCK = pattern(r"[>|][+-]?")
+_QUOTED = pattern(r"""'([^']*)'|"([^"]*)\"""")
 
 
 @frozen

@@ -6,7 +6,6 @@ for the best way to show a change.
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
-from difflib import SequenceMatcher
 from typing import TypeAlias
 
 Lines: TypeAlias = Sequence[str]
@@ -102,6 +101,8 @@ def _trimmed(before: Lines, after: Lines, part: Hunk) -> Hunk:
 
 
 def _compared(before: Lines, after: Lines, part: Hunk) -> Iterator[Hunk]:
+    from difflib import SequenceMatcher  # noqa: PLC0415 (it loads slowly, and few changes are so long)
+
     first, last, to, end = part
     matcher = SequenceMatcher(None, before[first:last], after[to:end], autojunk=False)
     for kind, one, two, three, four in matcher.get_opcodes():

@@ -9,11 +9,12 @@ import shlex
 
 from bridge.core import front_matter
 from tools.frozen import frozen
+from tools.late import pattern
 
-NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
+NAME = pattern(r"[A-Za-z][A-Za-z0-9_-]*")
 """What a slash command can be called."""
 
-_PLACE = re.compile(r"\$(?:(ARGUMENTS)(?![A-Za-z0-9_])|([1-9])(?![0-9]))")
+_PLACE = pattern(r"\$(?:(ARGUMENTS)(?![A-Za-z0-9_])|([1-9])(?![0-9]))")
 _LONGEST_DESCRIPTION = 300
 _LONGEST_HINT = 100
 _LONGEST_LINE = 100

@@ -80,7 +80,7 @@ def _reason(mode: Mode, preset: Preset, access: Access) -> str:
     ):
         if holds:
             return why
-    return "No sandbox holds it here."
+    return access.unheld or "No sandbox holds it here."
 
 
 _ONCE = Offer("allow_once", "allow_once", "Allow once")

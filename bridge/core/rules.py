@@ -17,14 +17,15 @@ from fnmatch import fnmatchcase
 from functools import lru_cache
 from typing import TypeAlias
 
-from bridge.core.rule import Rule, Sort, exactly
-from bridge.core.sought import Fit, sought
+from bridge.core.rule import FOR_PROJECT, FOR_SESSION, Rule, Sort, exactly
+from bridge.core.sought import Fit, mentioned, sought
 from tools.argv import Line, Word
 from tools.base import Access
 from tools.globs import Rule as Glob
 from tools.globs import rule as glob
 from tools.paths import folded, is_inside
 from tools.programs import beginning, goes_astray, program
+from tools.wrappers import runs_another
 
 Scope: TypeAlias = Sequence[str]
 """The folders of the workspace, absolute and resolved, and the home folder last."""
@@ -77,11 +78,12 @@ def _is_about(rule: Rule, path: str, scope: Scope) -> bool:
 
 
 def _bases(rule: Rule, scope: Scope) -> Sequence[str]:
-    """The folders that the pattern may start at."""
+    """The folders that the pattern may start at; that of an answer names a folder of the roots."""
     *roots, home = scope
     if rule.about.startswith("~/"):
         return [home] if home else []
-    return [*roots, "/"] if rule.about.startswith("/") else roots
+    from_answer = rule.source in (FOR_SESSION, FOR_PROJECT)
+    return [*roots, "/"] if rule.about.startswith("/") and not from_answer else roots
 
 
 def _fits_line(rule: Rule, line: Line | None) -> Fit:
@@ -94,7 +96,7 @@ def _fits_line(rule: Rule, line: Line | None) -> Fit:
     found = {sought(rule.words, command) for command in line.seen}
     if "yes" in found:
         return "yes"
-    guessed = any(sought(rule.words, command) != "no" for command in line.guessed)
+    guessed = any(mentioned(rule.words, words) for words in line.guessed)
     return "perhaps" if "perhaps" in found or guessed or not line.clear else "no"
 
 
@@ -109,7 +111,13 @@ def _begins(words: tuple[str, ...], command: Sequence[Word]) -> bool:
     if not words or any(word.pattern for word in first):
         return not words
     texts = (program(first[0].text), *(word.text for word in first[1:]))
-    return texts == words and not goes_astray(command, len(first))
+    return texts == words and not (goes_astray(command, len(first)) or _runs_more(words, command))
+
+
+def _runs_more(words: tuple[str, ...], command: Sequence[Word]) -> bool:
+    """Whether the command runs another one, though its allowed beginning is that of no runner."""
+    told = tuple(None if word.pattern else word.text for word in command)
+    return runs_another(told) and not (runs_another(words) or runs_another((*words, None)))
 
 
 def parsed(sort: Sort, text: str, source: str = "") -> Rule:

@@ -11,12 +11,15 @@ from collections.abc import Iterable, Sequence
 from typing import Literal
 
 from tools.argv import Seen
+from tools.late import pattern
 from tools.wrappers import name_of
 
 Fit = Literal["yes", "perhaps", "no"]
 
-_RENAMES = re.compile(r"alias\.|include", re.IGNORECASE)
+_RENAMES = pattern(r"alias\.|include", re.IGNORECASE)
 """Settings of git that give its commands other names."""
+_PIECE = re.compile(r"[^\s\"'`;|&()\[\]{},=:!<>$+%\\]+")
+"""What can be a word in a text, whoever reads it."""
 _GIT_VALUES = ("-C", "-c", "--git-dir", "--work-tree", "--namespace", "--super-prefix")
 
 
@@ -35,6 +38,35 @@ def sought(words: Sequence[str], command: Seen) -> Fit:
     options = [word for word in words[1:] if word.startswith("-")]
     operands = [word for word in words[1:] if not word.startswith("-")]
     return _weaker(_fit_operands(operands, rest), _fit_options(options, rest))
+
+
+def mentioned(words: Sequence[str], seen: Seen) -> bool:
+    """Whether a command that a rule names may stand among these words, or within one of them."""
+    pieces = [piece for word in seen for piece in _pieces(word)]
+    name = words[0].rpartition("/")[2].casefold()
+    places = [n for n, piece in enumerate(pieces) if piece and _called(piece) == name]
+    if not places:
+        return False
+    after = pieces[places[0] + 1 :]
+    if None in after:
+        return True
+    rest = iter(after)
+    return all(
+        any(_gives(piece, one) for piece in after) if one.startswith("-") else one in rest
+        for one in words[1:]
+    )
+
+
+def _pieces(word: str | None) -> list[str | None]:
+    if word is None:
+        return [None]
+    # An option of one letter may have its value right behind it.
+    attached = [word[2:]] if re.match(r"-[A-Za-z].", word) else []
+    return [piece for text in (word, *attached) for piece in _PIECE.findall(text)]
+
+
+def _called(piece: str) -> str:
+    return piece.rpartition("/")[2].casefold()
 
 
 def _weaker(one: Fit, other: Fit) -> Fit:

@@ -36,6 +36,10 @@ LONGEST_CHUNK = 150_000
 """Characters of one text chunk: under 1 MiB on the wire even where each takes six bytes."""
 LONGEST_LINE = 1_000_000
 """Bytes: some clients stop reading at long lines."""
+LONGEST_ASIDE = 1000
+"""Characters of a text that stands beside what it is about."""
+LONGEST_REPEATED = 16 * 1024
+"""Characters of an argument that a question shows a second time."""
 WHOLE_DIFF = 64 * 1024
 """Bytes up to which a diff carries both whole texts."""
 
@@ -95,6 +99,7 @@ def question(call: Announced, shown: tuple[Shown, ...] | None, reason: str) -> U
     card = replace(card, shown=(*card.shown, Text(reason)))
     update = announcement(call, cwd="", terminal=False)
     update["content"] = content(card.shown)
+    update["rawInput"] = _unrepeated(update["rawInput"], update["content"])
     del update["sessionUpdate"], update["name"]
     return fitted(update)
 
@@ -263,6 +268,27 @@ def fitted(update: Update) -> Update:
         update = _cut(update, longest)
         longest //= 2
     return update
+
+
+def aside(text: str) -> str:
+    """A text that is not what matters, without its middle where it is long."""
+    return _cut(text, LONGEST_ASIDE)
+
+
+def _unrepeated(arguments: Mapping[str, object], blocks: Iterable[Update]) -> Update:
+    """The arguments, without the middle of long ones that stand whole in one of the blocks."""
+    shown = [
+        text
+        for block in blocks
+        for text in (*block.values(), *block.get("content", {}).values())
+        if isinstance(text, str)
+    ]
+    return {
+        name: _cut(value, LONGEST_REPEATED)
+        if isinstance(value, str) and any(value in text for text in shown)
+        else value
+        for name, value in arguments.items()
+    }
 
 
 def _seen_again(

@@ -30,9 +30,10 @@ import anyio
 
 from bridge.acp.agent import Agent
 from bridge.acp.connection import Connection
+from bridge.acp.editor import SessionEditor
 from bridge.acp.methods import take
 from bridge.acp.peer import Peer
-from bridge.calls import Workbench
+from bridge.calls import Toolbox, workbench
 from bridge.config import Config
 from bridge.core import likeness
 from bridge.core.likeness import MISSING, Line
@@ -48,6 +49,7 @@ from bridge.responses.answer import Reply
 from bridge.responses.transport import Opening, Transport
 from bridge.session import Session
 from bridge.store import Store
+from bridge.workbench import Load, Workbench
 from bridge.workshop import Models, Workshop, load_client
 from tools.base import (
     Context,
@@ -309,11 +311,12 @@ class _Player:
             return iter(self._telling("knowledge", session))
 
         async def follow(
-            blocks: Sequence[Item], session: Session, _context: Context
+            blocks: Sequence[Item], session: Session, _editor: SessionEditor, _load: Load
         ) -> tuple[Item, ...]:
             return tuple(self._telling("links", session) or blocks)
 
-        return Workbench(tools, NoFiles(), lambda _: NoShell(), None, learn=learn, follow=follow)
+        toolbox = Toolbox(tools, NoFiles(), lambda _: NoShell())
+        return replace(workbench(toolbox), learn=learn, follow=follow)
 
     def _telling(self, name: str, session: Session) -> Sequence[Any]:
         """What the session was told at this time."""

@@ -20,6 +20,7 @@ from bridge.errors import ErrorKind, Fault
 from bridge.responses.quirks import QUIRKS, is_named
 from bridge.responses.refused import refused_parameter
 from tools.frozen import frozen
+from tools.late import pattern
 
 _MOST_WORDS = 240
 _MOST_CODE = 80
@@ -111,13 +112,11 @@ _ORDERS = {"true": True, "false": False}
 _SHORTEST_SECRET = 8
 """Characters of a header's value from which on it may be a secret rather than a word."""
 
-_NUMBER = re.compile(r"\d{1,9}(?:\.\d{1,9})?")
+_NUMBER = pattern(r"\d{1,9}(?:\.\d{1,9})?")
 _SPAN = r"(\d{1,9}(?:\.\d{1,9})?) ?(ms|milliseconds?|s|seconds?|m|minutes?|h|hours?)(?![a-z])"
-_WORDS = re.compile(
-    rf"(?:try again|retry|wait)(?: in| after| for)? ((?:{_SPAN} ?)+)", re.IGNORECASE
-)
-_SPANS = re.compile(_SPAN, re.IGNORECASE)
-_LINE_END = re.compile(r"\r\n?|\n")
+_WORDS = pattern(rf"(?:try again|retry|wait)(?: in| after| for)? ((?:{_SPAN} ?)+)", re.IGNORECASE)
+_SPANS = pattern(_SPAN, re.IGNORECASE)
+_LINE_END = pattern(r"\r\n?|\n")
 _UNITS = {"ms": 0.001, "mil": 0.001, "s": 1.0, "sec": 1.0, "m": 60.0, "min": 60.0}
 """Seconds by the first letters of a unit; hours are the rest."""
 
