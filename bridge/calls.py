@@ -9,7 +9,7 @@ session that is loaded shows no other end, and knows no file whose text the mode
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any
@@ -209,7 +209,9 @@ class Calls:
             await self._session.settle()
         self._started.add(announced.card_id)
         self._editor.update(updates.progress(announced.card_id, status="in_progress"))
-        return await self._watched(announced, prepared)
+        runs = prepared.access.action == "run"
+        with self._session.looks.command() if runs else nullcontext():
+            return await self._watched(announced, prepared)
 
     async def _refused(
         self, call: FunctionCall, announced: Announced, prepared: Prepared

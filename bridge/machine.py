@@ -6,7 +6,7 @@ needs it.
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import field, replace
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -18,6 +18,7 @@ from tools.base import Ended, Hold, Reach, Tool
 from tools.confined import ConfinedShell
 from tools.environment import child_environment
 from tools.frozen import frozen
+from tools.guardian import Guardian
 from tools.layers import Layers
 from tools.local import LocalFiles
 from tools.login_shell import login_environment
@@ -37,6 +38,7 @@ class SessionShell:
     layers: Layers
     private: tuple[str, ...] = ()
     """Files and folders of our own, which commands must not read."""
+    guardian: Guardian | None = None
 
     async def hold(self) -> Hold:
         """How a command that starts now would be held."""
@@ -59,10 +61,9 @@ class SessionShell:
     ) -> Ended:
         """Run one command; what it may touch is settled now, since most calls run none."""
         inherited = await self.session.login.environment(os.environ)
-        with self.session.looks.command():
-            return await self._shell(inherited).run(
-                command, cwd=cwd, timeout=timeout, output=output, reach=reach, git=git
-            )
+        return await self._shell(inherited).run(
+            command, cwd=cwd, timeout=timeout, output=output, reach=reach, git=git
+        )
 
     def environment(self, inherited: Mapping[str, str]) -> dict[str, str]:
         """What commands get of this environment."""
@@ -87,7 +88,7 @@ class SessionShell:
         layers = self.layers
         if config.sandbox.mode == "off":
             layers = replace(layers, working="", failures=("it is switched off",))
-        return ConfinedShell({**environment, **kept}, fence, layers)
+        return ConfinedShell({**environment, **kept}, fence, layers, guardian=self.guardian)
 
 
 @frozen
@@ -98,10 +99,15 @@ class Machine:
     layers: Layers
     private: tuple[str, ...] = ()
     """Files and folders of our own, which commands must not read."""
+    guardian: Guardian = field(default_factory=Guardian)
+
+    def close(self) -> None:
+        """No command runs any more."""
+        self.guardian.close()
 
     def shell(self, session: Session) -> SessionShell:
         """How commands of this session run."""
-        return SessionShell(self.keys, session, self.layers, self.private)
+        return SessionShell(self.keys, session, self.layers, self.private, self.guardian)
 
     async def log_in(self, session: Session) -> None:
         """Find out what the user's login shell makes of the environment."""

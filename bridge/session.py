@@ -6,6 +6,7 @@ Rule 3: prompts of one session run one after the other, in the order in which th
 """
 
 import os
+import stat
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -240,8 +241,11 @@ class Session:
 
     @property
     def scratch(self) -> str:
-        """The session's own temporary folder, made when first asked for."""
-        if self._scratch is None:
+        """The session's own temporary folder, made when first asked for.
+
+        Systems clear what lies in /tmp for days, and a command may remove it: then it is made anew.
+        """
+        if self._scratch is None or not _is_own_folder(self._scratch):
             import tempfile  # noqa: PLC0415 (it loads slowly; no session needs it to begin)
 
             self._scratch = os.path.realpath(tempfile.mkdtemp(prefix="responses-acp-"))
@@ -501,3 +505,12 @@ def _known_preset(config: Config, name: str | None) -> Preset:
 def _known_model(config: Config, key: str) -> str:
     """The key itself, or the default one where the configuration no longer has it."""
     return key if key in config.models else config.default_model
+
+
+def _is_own_folder(path: str) -> bool:
+    """Whether this is a folder of ours, and not what somebody put where one was."""
+    try:
+        status = os.lstat(path)
+    except OSError:
+        return False
+    return stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid()

@@ -5,7 +5,6 @@ Rule 2: the person decides, by a question or by the word behind the command.
 Rule 3: the model is told, unless it forgets the conversation as well.
 """
 
-import difflib
 import os
 from collections.abc import Sequence
 from typing import Literal
@@ -13,6 +12,7 @@ from typing import Literal
 from bridge.acp.editor import SessionEditor
 from bridge.core import updates
 from bridge.core.changes import FileChange
+from bridge.core.hunks import unified
 from bridge.core.records import Announced, Forgotten, Noted, Responded, Returned, Undone
 from bridge.session import Session
 from tools import paths
@@ -186,7 +186,7 @@ def _section(look: _Look, session: Session) -> str:
     name = _name(look.change, session)
     old = _text(look.old).splitlines()
     new = _text(look.present and look.present.data).splitlines()
-    lines = difflib.unified_diff(old, new, f"a/{name}", f"b/{name}", lineterm="")
+    lines = unified(old, new, f"a/{name}", f"b/{name}")
     known = look.old is not None or look.change.before is None
     body = updates.fenced("\n".join(lines), "diff") if known else "No copy of it was kept."
     return f"{name}: {look.why}\n\n{body}" if look.why and known else f"{name}\n\n{body}"

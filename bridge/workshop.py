@@ -6,7 +6,7 @@ the first request does not need is behind machine.py, and loads after it.
 
 import os
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine, Mapping
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, closing
 from functools import partial
 from importlib import import_module
 from typing import Any, Protocol
@@ -166,6 +166,11 @@ class _Late:
         self._loading = anyio.Lock()
         self._machine: Any = None
 
+    def close(self) -> None:
+        """End what it keeps running."""
+        if self._machine is not None:
+            self._machine.close()
+
     async def machine(self) -> Any:
         """A Machine of bridge/machine.py."""
         if self._machine is None:
@@ -212,10 +217,11 @@ async def workshop(
     confined = Workbench(held.values(), partial(load, 1), folder)
     if tape is not None:
         plain, confined = tape.taped(plain), tape.taped(confined)
-    async with Transport(tap=None if tape is None else tape.tap) as transport:
-        models = Models(transport, keys)
-        confining = None if layers.hold.strength == "none" else confined
-        yield Workshop(models, plain, load_client, confining, log_in)
+    with closing(late):
+        async with Transport(tap=None if tape is None else tape.tap) as transport:
+            models = Models(transport, keys)
+            confining = None if layers.hold.strength == "none" else confined
+            yield Workshop(models, plain, load_client, confining, log_in)
 
 
 async def load_client() -> Any:

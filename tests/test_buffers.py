@@ -322,6 +322,15 @@ async def test_a_buffer_that_our_own_edit_has_overtaken_is_passed_over(tmp_path:
     assert UNSAVED in await mine.lines()
 
 
+async def test_a_buffer_that_holds_our_own_edit_is_no_unsaved_work(tmp_path: Path) -> None:
+    mine = desk(tmp_path, b"one\n", "one\n")
+    await mine.lines()
+    await mine.edit("one", "two")
+    mine.types("two\n")
+    mine.path.write_bytes(b"formatted\n")
+    assert "1: formatted" in await mine.lines()
+
+
 async def test_a_new_file_is_newer_than_what_the_editor_holds(tmp_path: Path) -> None:
     mine = desk(tmp_path, None, "old text of a removed file\n")
     await mine.at.said("write", "a", content="new\n")
@@ -369,12 +378,12 @@ async def test_an_editor_that_does_not_answer_is_waited_for_once(tmp_path: Path)
     assert await mine.edit("one", "two") == EDITED
 
 
-async def test_an_edit_that_the_editor_does_not_answer_is_not_made(tmp_path: Path) -> None:
+async def test_an_edit_that_the_editor_does_not_answer_is_in_doubt(tmp_path: Path) -> None:
     mine = desk(tmp_path, b"one\n", "typed\n")
     found = await mine.at.files.read(str(mine.path), 99)
     assert found is not None
     mine.editor.deaf = True
-    with no_waiting(), pytest.raises(OSError, match="did not take"):
+    with no_waiting(), pytest.raises(OSError, match="did not say in time whether it took"):
         await mine.at.files.replace(str(mine.path), b"new\n", found.stamp)
     assert mine.path.read_bytes() == b"one\n"
 

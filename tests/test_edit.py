@@ -1,6 +1,8 @@
 import json
 import os
+import sys
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import anyio
@@ -10,7 +12,7 @@ from tests.workspace import Workspace, change
 from tools.base import Card, Change, Place, Prepared, Result
 from tools.edit import EDIT
 from tools.seen import Seen
-from tools.splice import BOM
+from tools.splice import BOM, splice
 
 pytestmark = pytest.mark.anyio
 
@@ -363,3 +365,23 @@ async def test_what_is_gone_while_a_person_decided_is_not_found(tmp_path: Path) 
 
 def test_the_schema_is_small() -> None:
     assert len(json.dumps(EDIT.offer.parameters)) + len(EDIT.description) < 1200
+
+
+@pytest.mark.parametrize(("lines", "here"), [(10, True), (40_000, False)])
+async def test_an_edit_of_a_large_file_holds_nothing_else_up(
+    tmp_path: Path, lines: int, here: bool
+) -> None:
+    workspace = await read_file(tmp_path, b"some line\n" * lines + b"end\n")
+    called: set[str] = set()
+
+    def note(frame: FrameType, event: str, _argument: Any) -> None:
+        if event == "call" and frame.f_code.co_filename == splice.__code__.co_filename:
+            called.add(frame.f_code.co_name)
+
+    sys.setprofile(note)  # of this thread alone
+    try:
+        said = await workspace.said("edit", "f", **edit("end", "stop"))
+    finally:
+        sys.setprofile(None)
+    assert said == UPDATED
+    assert ("splice" in called) == here

@@ -14,6 +14,7 @@ import anyio
 import pytest
 
 from tests.fake_responses import FakeResponses, called, said, stream
+from tests.laws import Message
 from tests.stage import stage
 from tests.test_process import LONG, sleepers
 from tests.workspace import Nobody
@@ -303,3 +304,47 @@ async def test_a_job_outlives_its_prompt_and_not_its_session(tmp_path: Path, end
                 await play.editor.request("session/close", {"sessionId": play.session})
                 assert sleepers() == []
     assert sleepers() == []
+
+
+TYPED, SAVED = "saved\nand typed since\n", "saved\n"
+
+
+@pytest.mark.parametrize(
+    ("command", "beside", "edited"),
+    [
+        (f"sleep {LONG}", True, "in the editor"),
+        (f"echo {SAVED.strip()} > a", False, "on disk"),
+    ],
+    ids=["in the background", "waited for"],
+)
+async def test_what_is_saved_beside_a_job_is_the_persons_doing(
+    tmp_path: Path, command: str, beside: bool, edited: str
+) -> None:
+    """Unsaved text is taken for overtaken only where the model waited for the command."""
+    run = {"command": command, "description": "d", "run_in_background": beside}
+    change = {"file_path": "a", "old_string": "saved", "new_string": "changed"}
+    model = FakeResponses(
+        stream(called("c1", "shell", json.dumps(run))),
+        stream(said("It runs.")),
+        stream(called("c2", "read", '{"file_path":"a"}')),
+        stream(called("c3", "edit", json.dumps(change))),
+        stream(said("Done.")),
+    )
+    can = {"fs": {"readTextFile": True, "writeTextFile": True}}
+    held = [TYPED]
+
+    def take(params: Message) -> Message:
+        held[0] = params["content"]
+        return {}
+
+    with anyio.fail_after(20):
+        async with stage(tmp_path, model, can=can) as play:
+            play.editor.answers["fs/read_text_file"] = lambda _: {"content": held[0]}
+            play.editor.answers["fs/write_text_file"] = take
+            file = play.workspace / "a"
+            await play.prompt()
+            if edited == "in the editor":
+                file.write_text(SAVED, encoding="utf-8")
+            await play.prompt()
+            texts = {"in the editor": held[0], "on disk": file.read_text(encoding="utf-8")}
+            assert [where for where, text in texts.items() if "changed" in text] == [edited]

@@ -1,5 +1,7 @@
 """One session: its records applied again give the same session."""
 
+import os
+import tempfile
 from pathlib import Path
 
 import anyio
@@ -129,6 +131,32 @@ def test_the_scratch_folder_lives_as_long_as_the_session(tmp_path: Path) -> None
     one.close()
     assert not folder.exists()
     session(tmp_path).close()
+
+
+@pytest.mark.parametrize("found", ["nothing", "a link", "a file", "another user's folder"])
+def test_a_scratch_folder_that_went_is_made_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, found: str
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    one = session(tmp_path)
+    folder = Path(one.scratch)
+    folder.rmdir()
+    if found == "a link":
+        folder.symlink_to(tmp_path)
+    elif found == "a file":
+        folder.touch()
+    elif found != "nothing":
+        folder.mkdir()
+        try:
+            os.chown(folder, os.geteuid() + 1, -1)
+        except PermissionError:
+            pytest.skip("needs root")
+    made = Path(one.scratch)
+    assert made != folder
+    assert made.is_dir()
+    assert one.roots == (str(tmp_path.resolve()), str(made))
+    one.close()
+    assert not made.exists()
 
 
 def test_a_mode_in_force_is_no_change(tmp_path: Path) -> None:

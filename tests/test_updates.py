@@ -58,6 +58,21 @@ def test_an_announcement_says_all_that_is_known() -> None:
     }
 
 
+@pytest.mark.parametrize(
+    ("title", "name", "shown"),
+    [
+        ("ls", "shell", "ls"),
+        ("", "shell", "shell"),
+        (" \t", "shell", "shell"),
+        ("", " ", "Call without a name"),
+    ],
+)
+def test_every_card_has_a_title(title: str, name: str, shown: str) -> None:
+    call = Announced("c", "c", name, "{}", Card(title, "execute"))
+    assert updates.announcement(call, cwd="/w", terminal=False)["title"] == shown
+    assert updates.question(call, None, "why")["title"] == shown
+
+
 def test_a_command_has_a_terminal_alone_where_the_client_shows_one() -> None:
     update = updates.announcement(SHELL, cwd="/w", terminal=True)
     assert update["content"] == [{"type": "terminal", "terminalId": "c2"}]

@@ -30,6 +30,12 @@ PATIENCE = 10.0
 """Seconds that the editor has for an answer."""
 
 
+_NO_ANSWER = (
+    "the editor has unsaved changes of it and did not say in time whether it took the new text; "
+    "read it again before you go on"
+)
+
+
 @frozen
 class Form:
     """How the editor writes a text that the disk writes otherwise."""
@@ -114,13 +120,13 @@ class BufferedFiles:
                 raise StaleFile("the editor holds other text")
             return await self._put(path, found, data)
         stamp = await self.disk.replace(path, data, expected)
-        self.looks.ours[path] = _flat(data)
+        self.looks.wrote(path, _flat(data))
         return stamp
 
     async def create(self, path: str, data: bytes) -> Stamp:
         """Make a new file on disk."""
         stamp = await self.disk.create(path, data)
-        self.looks.ours[path] = _flat(data)
+        self.looks.wrote(path, _flat(data))
         return stamp
 
     async def remove(self, path: str, expected: Stamp) -> None:
@@ -187,10 +193,12 @@ class BufferedFiles:
 
     async def _put(self, path: str, before: _Unsaved, data: bytes) -> Stamp:
         """Let the editor have the data in the place of its text; what is there afterwards."""
-        taken = False
+        taken: bool | None = None
         with anyio.move_on_after(PATIENCE):
             text = before.form.to_editor(data).decode()
             taken = await self.editor.set_buffer(self._named(path) or path, text)
+        if taken is None:
+            raise OSError(_NO_ANSWER)
         after = await self._look(path) if taken else None
         if after is None or after.stamp.digest == before.stamp.digest:
             raise OSError("the editor has unsaved changes of it and did not take the new text")

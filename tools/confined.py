@@ -10,7 +10,7 @@ printed.
 import os
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import field, replace
 
 import anyio
 from anyio.to_thread import run_sync
@@ -18,6 +18,7 @@ from anyio.to_thread import run_sync
 from tools.base import Ended, Hold, Reach
 from tools.environment import confined_environment
 from tools.frozen import frozen
+from tools.guardian import Guardian
 from tools.layers import Layers
 from tools.process import Launch, LocalShell, follow, script
 from tools.protected import Watched, put_aside
@@ -38,6 +39,8 @@ class ConfinedShell:
     """What they would get without a sandbox."""
     fence: Fence
     layers: Layers
+    guardian: Guardian | None = field(default=None, kw_only=True)
+    """Ends commands when we are killed, where they are in no namespaces that do."""
 
     async def hold(self) -> Hold:
         """As well as this machine can."""
@@ -61,7 +64,7 @@ class ConfinedShell:
         held = fence.reach != "danger-full-access" and self.layers.hold.strength != "none"
         # Without the helper root could read our memory, keys and all.
         if not held and not (self.layers.probed and os.geteuid() == 0):
-            shell = LocalShell(self.environment, fence.scratch)
+            shell = LocalShell(self.environment, fence.scratch, guardian=self.guardian)
             return await shell.run(command, cwd=cwd, timeout=timeout, output=output)
         found, environment = Survey(()), self.environment
         if held:
@@ -72,7 +75,13 @@ class ConfinedShell:
             launch = Launch(started, environment, "/", (*passed, say))
             moved: list[str] = []
             try:
-                ended = await follow(launch, timeout=timeout, output=output, spill=fence.scratch)
+                ended = await follow(
+                    launch,
+                    timeout=timeout,
+                    output=output,
+                    spill=fence.scratch,
+                    guardian=None if held and "N" in self.layers.working else self.guardian,
+                )
             finally:
                 await _tidy(found.watched, moved)
             said = _heard(hear)

@@ -1,5 +1,8 @@
 """The edit tool: one exact text of a file becomes another."""
 
+from functools import partial
+
+from anyio.to_thread import run_sync
 from pydantic import Field
 
 from tools import paths
@@ -14,6 +17,8 @@ from tools.trace import trace
 
 _MOST_LISTED = 20
 """Line numbers in one text."""
+_QUICK = 256 * 1024
+"""Bytes that are edited in a few milliseconds."""
 
 
 class EditArguments(Arguments):
@@ -40,7 +45,7 @@ async def _prepare(arguments: EditArguments, context: Context) -> Prepared | Res
     if isinstance(file, Result):
         return file
     every = arguments.replace_all is True
-    spliced = splice(file.present.data, arguments.old_string, arguments.new_string, every=every)
+    spliced = await _spliced(arguments, file.present.data, every=every)
     if not isinstance(spliced, Spliced):
         return _unmade(arguments.old_string, file, spliced)
     if spliced.data == file.present.data:
@@ -87,6 +92,14 @@ async def _find(arguments: EditArguments, context: Context) -> Known | Result:
         gone = context.seen.knows(target.resolved)
         return target.refusal("not found") if gone else Result.error(unread)
     return known(target, present, context, unread)
+
+
+async def _spliced(
+    arguments: EditArguments, data: bytes, *, every: bool
+) -> Spliced | Unmatched | Ambiguous:
+    """The edit of these bytes; of many of them beside everything else that goes on."""
+    work = partial(splice, data, arguments.old_string, arguments.new_string, every=every)
+    return work() if len(data) <= _QUICK else await run_sync(work)
 
 
 def _unmade(wanted: str, file: Known, found: Unmatched | Ambiguous) -> Result:

@@ -2,8 +2,8 @@
 
 It reads /proc; where there is none, only the process group is reached.
 
-Rule 1: nothing is killed but the group of the command, what descends from its shell, and
-children of ours that are of its session or bear its mark.
+Rule 1: nothing is killed but the group of the command, what descends from its shell, children of
+ours that are of its session, and what bears its mark.
 Rule 2: nothing is reaped but what we killed or adopted: the children that others of this
 process started are theirs to wait for. A daemon that led a session of its own and ended by
 itself looks like one of those; it stays a zombie as long as we live.
@@ -11,7 +11,7 @@ itself looks like one of those; it stays a zombie as long as we live.
 
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -61,6 +61,16 @@ def sweep(leader: int, mark: str, dying: set[int]) -> bool:
     return found or bool(dying)
 
 
+def kill_marked(marks: Iterable[str]) -> bool:
+    """Kill what bears one of the marks, whoever its parent is; False: there is nothing more."""
+    wanted = {f"{MARK}={mark}".encode() for mark in marks}
+    processes = Path("/proc").glob("[0-9]*") if wanted else ()
+    bearing = [one for one in processes if not wanted.isdisjoint(_variables(one))]
+    for one in bearing:
+        _kill(int(one.name))
+    return bearing != []
+
+
 def _kill(pid: int) -> None:
     with suppress(ProcessLookupError, PermissionError):
         os.kill(pid, signal.SIGKILL)
@@ -96,7 +106,11 @@ def _status(pid: int) -> tuple[str, int]:
 
 
 def _bears(pid: int, mark: str) -> bool:
-    return f"{MARK}={mark}".encode() in _read(Path(f"/proc/{pid}/environ")).split(b"\0")
+    return f"{MARK}={mark}".encode() in _variables(Path(f"/proc/{pid}"))
+
+
+def _variables(process: Path) -> list[bytes]:
+    return _read(process / "environ").split(b"\0")
 
 
 def _read(path: Path) -> bytes:

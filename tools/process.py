@@ -27,6 +27,7 @@ import anyio.to_thread
 
 from tools.base import Ended, Hold, Reach
 from tools.frozen import frozen
+from tools.guardian import Guardian
 from tools.offspring import MARK, kill_tree, signal_group, sweep
 from tools.output import Capture
 from tools.spill import Spill
@@ -73,6 +74,8 @@ class LocalShell:
     """The whole environment of the commands."""
     scratch: str
     """An existing folder for temporary files."""
+    guardian: Guardian | None = field(default=None, kw_only=True)
+    """Ends commands when we are killed."""
 
     async def hold(self) -> Hold:
         return Hold()
@@ -89,7 +92,13 @@ class LocalShell:
     ) -> Ended:
         with script(command, self.scratch) as (argv, passed):
             launch = Launch(argv, self.environment, cwd, passed)
-            return await follow(launch, timeout=timeout, output=output, spill=self.scratch)
+            return await follow(
+                launch,
+                timeout=timeout,
+                output=output,
+                spill=self.scratch,
+                guardian=self.guardian,
+            )
 
 
 @contextmanager
@@ -114,13 +123,17 @@ async def follow(
     timeout: float,  # noqa: ASYNC109 (it is the program's, and its end is a result)
     output: Callable[[str], None],
     spill: str | None = None,
+    guardian: Guardian | None = None,
 ) -> Ended:
     """Run one program to its end; the contract is that of Shell.run in tools.base.
 
     spill is the folder for output that is more than a result holds; None: it is dropped.
+    guardian ends the program when we are killed; None: it ends by itself, or soon.
     """
     mark = secrets.token_hex(16)
     leader = _start(launch, mark)
+    if guardian is not None:
+        guardian.watch(leader.pid, mark)
     spills = [] if spill is None else [Spill(spill, name) for name in ("stdout", "stderr")]
     captures = [Capture(one.write) for one in spills] or [Capture(), Capture()]
     streams = Streams(output, (captures[0], captures[1]))
@@ -142,7 +155,7 @@ async def follow(
         raise
     finally:
         with anyio.CancelScope(shield=True):
-            await bury(leader, mark)
+            await bury(leader, mark, guardian)
         for one in spills:
             one.close()
     ended = _ended(leader.returncode, streams.captures, timed_out=timed_out)
@@ -250,13 +263,17 @@ async def _terminate(leader: "subprocess.Popen[bytes]") -> None:
         kill_tree(leader.pid)
 
 
-async def bury(leader: "subprocess.Popen[bytes]", mark: str) -> None:
+async def bury(
+    leader: "subprocess.Popen[bytes]", mark: str, guardian: Guardian | None = None
+) -> None:
     """Kill and reap all that is left of a command."""
     with anyio.move_on_after(_BURIAL):
         dying = kill_tree(leader.pid)
         await exit_of(leader)
         while sweep(leader.pid, mark, dying):  # noqa: ASYNC110 (no event tells of these deaths)
             await anyio.sleep(0.001)
+    if guardian is not None:
+        guardian.forget(leader.pid, mark)
     leader.poll()
     for pipe in filter(None, (leader.stdout, leader.stderr)):
         pipe.close()

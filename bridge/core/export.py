@@ -3,10 +3,10 @@
 Rule 1: it shows what the editor was shown, and nothing of what only the model was sent.
 """
 
-import difflib
 from collections.abc import Iterable, Iterator
 from typing import Any, TypeAlias, cast
 
+from bridge.core.hunks import unified
 from bridge.core.updates import Update, fenced
 
 Entry: TypeAlias = dict[str, Any]
@@ -74,10 +74,8 @@ def _block(block: Update) -> str:
 
 def _diff(block: Update) -> str:
     old = (block.get("oldText") or "").splitlines()
-    lines = difflib.unified_diff(
-        old, block["newText"].splitlines(), block["path"], block["path"], lineterm=""
-    )
-    return "\n".join(lines)
+    path, new = block["path"], block["newText"].splitlines()
+    return "\n".join(unified(old, new, path, path))
 
 
 def _text(content: Update) -> str:

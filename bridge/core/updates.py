@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any, Literal, TypeAlias, cast
 
 from bridge.core.history import INTERRUPTED
+from bridge.core.hunks import hunks
 from bridge.core.records import (
     Announced,
     Compacted,
@@ -63,7 +64,7 @@ def announcement(call: Announced, *, cwd: str, terminal: bool) -> Update:
     update: Update = {
         "sessionUpdate": "tool_call",
         "toolCallId": card_id,
-        "title": card.title,
+        "title": _title(call),
         "name": call.name,
         "kind": card.kind,
         "status": "pending",
@@ -78,6 +79,12 @@ def announcement(call: Announced, *, cwd: str, terminal: bool) -> Update:
     elif shown := [one for one in card.shown if not _is_long(one)]:
         update["content"] = content(shown)
     return update
+
+
+def _title(call: Announced) -> str:
+    """What stands on the card: some clients refuse one without a title, as of a blank command."""
+    titles = (call.card.title, call.name)
+    return next((title for title in titles if title.strip()), "Call without a name")
 
 
 def renewal(call: Announced, *, cwd: str, terminal: bool) -> Update:
@@ -342,17 +349,10 @@ def _diffs(change: Change) -> list[Update]:
     old, new = change.old, change.new
     if old is None or max(_size(old), _size(new)) <= WHOLE_DIFF:
         return [_diff(change.path, old, new)]
-    from difflib import SequenceMatcher  # noqa: PLC0415 (it loads slowly, and few changes are so long)
-
     before, after = old.splitlines(keepends=True), new.splitlines(keepends=True)
-    groups = SequenceMatcher(None, before, after).get_grouped_opcodes(_CONTEXT_LINES)
     return [
-        _diff(
-            change.path,
-            "".join(before[group[0][1] : group[-1][2]]),
-            "".join(after[group[0][3] : group[-1][4]]),
-        )
-        for group in groups
+        _diff(change.path, "".join(before[first:last]), "".join(after[to:end]))
+        for first, last, to, end in hunks(before, after, _CONTEXT_LINES)
     ]
 
 
