@@ -43,14 +43,13 @@ def serve(
     stdout: int,
     received: bytes,
     hello: JsonObject | None,
-    probe: Probe,
     *,
     record: str | None = None,
 ) -> int:
     """Run the agent on these descriptors to the end of input; the exit code.
 
-    received: bytes read already. hello: the params of an `initialize` answered already. probe: what
-    can confine commands here. record: a file to be made, for all that is said.
+    received: bytes read already. hello: the params of an `initialize` answered already. record: a
+    file to be made, for all that is said.
     """
     recording: Any = None
     if record is not None:
@@ -60,7 +59,7 @@ def serve(
             text = f"responses-acp: {record}: {error.strerror}; name a new file for the recording\n"
             os.write(2, text.encode("utf-8", "replace"))
             return 2
-    anyio.run(run, config, Stdio(stdin, stdout), received, hello, probe, recording)
+    anyio.run(run, config, Stdio(stdin, stdout), received, hello, recording)
     return 0
 
 
@@ -69,7 +68,6 @@ async def run(
     stdio: Stdio,
     received: bytes,
     hello: JsonObject | None,
-    probe: Probe,
     recording: Any = None,
 ) -> None:
     """The agent, from its first message to its last; recording: that of bridge/recording.py."""
@@ -88,7 +86,7 @@ async def run(
 
     if recording is not None:
         load_config = recording.record(stdio, load_config, os.environ)
-    answers = Answers(probe, hide_key, _private(folder, config), recording)
+    answers = Answers(Probe(), hide_key, _private(folder, config), recording)
     async with answers, anyio.create_task_group() as tasks:
 
         def discover(config: Config) -> None:

@@ -17,18 +17,8 @@ from types import ModuleType
 from typing import Any
 
 
-def serve(
-    config: str | None,
-    stdin: int,
-    stdout: int,
-    received: bytes,
-    hello: dict[str, Any] | None,
-    **more: Any,
-) -> int:
+def serve(*given: Any, **more: Any) -> int:
     """Load the program and run it: `serve` of bridge/app.py."""
-    from tools.probe import Probe  # noqa: PLC0415 (it is no part of the first answer)
-
-    probe = Probe()  # finds out what this machine can while the rest loads
     # Loading makes many objects and no garbage; app.py switches the collector on again.
     gc.disable()
     delay_dataclasses()
@@ -37,7 +27,7 @@ def serve(
         import_module("pydantic_core")
     from bridge.app import serve as run  # noqa: PLC0415 (it is to load with less)
 
-    return run(config, stdin, stdout, received, hello, probe, **more)
+    return run(*given, **more)
 
 
 def delay_dataclasses() -> None:

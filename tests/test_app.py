@@ -21,7 +21,6 @@ from bridge.config import state_folder
 from bridge.core.wire import JsonObject, dump
 from bridge.demo.model import scripted_model
 from tests.laws import Laws
-from tools.probe import Probe
 
 HELLO: JsonObject = {"protocolVersion": 1, "clientCapabilities": {"session": {"notices": {}}}}
 
@@ -88,7 +87,7 @@ async def running(config: str | None, received: bytes = b"") -> AsyncGenerator[L
     line.laws.can = app.handshake.client_capabilities(HELLO)
     with anyio.fail_after(30):
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(app.run, config, Stdio(stdin, stdout), received, HELLO, Probe())
+            tasks.start_soon(app.run, config, Stdio(stdin, stdout), received, HELLO)
             yield line
             os.close(to_agent)
     os.set_blocking(from_agent, False)
