@@ -26,12 +26,11 @@ from bridge.acp.peer import Message, Peer
 from bridge.acp.stdio import Stdio
 from bridge.catalogues import Catalogues, is_asked
 from bridge.config import Config, Provider
+from bridge.confinement import Confinement
 from bridge.core import handshake
 from bridge.core.wire import JsonObject
 from bridge.session import Prompt, Session
 from bridge.store import Store
-from tools.layers import layers_of
-from tools.probe import Probe
 
 _FLUSH_SECONDS = 1.0
 """How long the end waits for an editor that does not read."""
@@ -86,7 +85,7 @@ async def run(
 
     if recording is not None:
         load_config = recording.record(stdio, load_config, os.environ)
-    answers = Answers(Probe(), hide_key, _private(folder, config), recording)
+    answers = Answers(Confinement(folder), hide_key, _private(folder, config), recording)
     async with answers, anyio.create_task_group() as tasks:
 
         def discover(config: Config) -> None:
@@ -165,12 +164,12 @@ class Answers:
 
     def __init__(
         self,
-        probe: Probe,
+        confinement: Confinement,
         on_key: Callable[[str], None],
         private: tuple[str, ...] = (),
         tape: Any = None,
     ) -> None:
-        self._probe = probe
+        self._confinement = confinement
         self._on_key = on_key
         """Told of each key that a program printed."""
         self._private = private
@@ -186,7 +185,7 @@ class Answers:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        self._probe.end()
+        self._confinement.end()
         await self._opened.aclose()
 
     async def warm_up(self) -> None:
@@ -208,9 +207,8 @@ class Answers:
     def _load(self) -> Any:
         """The workshop, to be opened; blocks."""
         module: Any = import_module("bridge.workshop")
-        return module.workshop(
-            layers_of(*self._probe.answer()), self._private, self._on_key, self._tape
-        )
+        self._confinement.expected()
+        return module.workshop(self._confinement, self._private, self._on_key, self._tape)
 
     async def answer(self, session: Session, editor: SessionEditor, prompt: Prompt) -> str:
         """Run one prompt to its stop reason."""

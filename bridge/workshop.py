@@ -17,6 +17,7 @@ from anyio.to_thread import run_sync
 from bridge import log
 from bridge.acp.editor import SessionEditor
 from bridge.config import Provider, default_file
+from bridge.confinement import Confinement
 from bridge.core.wire import Json
 from bridge.errors import Refused
 from bridge.keys import Keys
@@ -30,7 +31,6 @@ from bridge.turn import Turn
 from bridge.workbench import ToolPort, Workbench
 from tools.base import Tool
 from tools.frozen import frozen
-from tools.layers import Layers
 from tools.login import is_wanted
 from tools.offers import CONFINED_SHELL, OFFERS
 from tools.prctl import adopt_orphans, hide_memory
@@ -94,6 +94,8 @@ class Workshop:
     """The same for sessions whose commands run in a sandbox; None: this machine has none."""
     log_in: Callable[[Session], Coroutine[Any, Any, None]] | None = None
     """Finds out what the user's login shell makes of the environment; None: nobody is asked."""
+    confinement: Confinement | None = None
+    """Whether there is one, as far as is known; None: as `confined` says."""
 
     async def answer(self, session: Session, editor: SessionEditor, prompt: Prompt) -> str:
         """Run one prompt to its stop reason."""
@@ -101,7 +103,8 @@ class Workshop:
         return await Turn(session, editor, self.models, self._bench_of(session)).run(prompt)
 
     def _bench_of(self, session: Session) -> Workbench:
-        is_confined = session.config.sandbox.mode == "auto"
+        there = self.confinement is None or self.confinement.expected().hold.strength != "none"
+        is_confined = there and session.config.sandbox.mode == "auto"
         return (self.confined if is_confined else None) or self.bench
 
     async def attend(self, session: Session, editor: SessionEditor, at_once: bool) -> None:  # noqa: FBT001 (the port has it so)
@@ -161,8 +164,10 @@ class Tape(Protocol):
 class _Late:
     """The machine, loaded once, when it is first wanted."""
 
-    def __init__(self, keys: Keys, layers: Layers, private: tuple[str, ...]) -> None:
-        self._given = keys, layers, private
+    def __init__(self, keys: Keys, confinement: Confinement, private: tuple[str, ...]) -> None:
+        self._keys = keys
+        self._confinement = confinement
+        self._private = private
         self._loading = anyio.Lock()
         self._machine: Any = None
 
@@ -178,27 +183,30 @@ class _Late:
             with anyio.CancelScope(shield=True):
                 async with self._loading:
                     if self._machine is None:
-                        module: Any = await run_sync(import_module, "bridge.machine")
-                        self._machine = module.Machine(*self._given)
+                        self._machine = await run_sync(self._load)
         return self._machine
+
+    def _load(self) -> Any:
+        module: Any = import_module("bridge.machine")
+        return module.Machine(self._keys, self._confinement.tried(), self._private)
 
 
 @asynccontextmanager
 async def workshop(
-    layers: Layers,
+    confinement: Confinement,
     private: tuple[str, ...],
     on_key: Callable[[str], None],
     tape: Tape | None = None,
 ) -> AsyncGenerator[Workshop]:
     """The workshop of this process, until the context ends.
 
-    layers can confine commands here; private is what they must not read; on_key is told of each
-    key that a program printed.
+    confinement tells what can confine commands here, private what they must not read; on_key is
+    told of each key that a program printed.
     """
     hide_memory()
     adopt_orphans()
     keys = Keys(os.environ, on_key)
-    late = _Late(keys, layers, private)
+    late = _Late(keys, confinement, private)
     file = default_file(os.environ)
     folder = None if file is None else str(file.parent)
     boxes: list[ToolPort] = []
@@ -220,8 +228,7 @@ async def workshop(
     with closing(late):
         async with Transport(tap=None if tape is None else tape.tap) as transport:
             models = Models(transport, keys)
-            confining = None if layers.hold.strength == "none" else confined
-            yield Workshop(models, plain, load_client, confining, log_in)
+            yield Workshop(models, plain, load_client, confined, log_in, confinement)
 
 
 async def load_client() -> Any:

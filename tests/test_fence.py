@@ -9,6 +9,7 @@ import pytest
 
 from tools.base import Ended, Git, Hold, Reach
 from tools.layers import Layers, layers_of
+from tools.probe import HELPER
 from tools.protected import Watched
 from tools.sandbox import Fence, Survey, denials, start, survey
 
@@ -20,10 +21,10 @@ FENCE = Fence("workspace-write", ("/home/u/work", "/tmp/s"), "/tmp/s")
 
 def planned(fence: Fence, *places: tuple[str, str], layers: Layers = FULL) -> list[str]:
     argv = start(layers, fence, Survey(places), "/home/u/work", 5)
-    assert argv[:3] == (sys.executable, "-I", "-S")
-    assert argv[4:6] == ("status=5", "cwd=/home/u/work")
+    helper = (sys.executable, *HELPER, "status=5", "cwd=/home/u/work")
+    assert argv[: len(helper)] == helper
     assert argv[-1] == "--"
-    return list(argv[6:-1])
+    return list(argv[len(helper) : -1])
 
 
 def test_outer_places_come_before_those_inside_them() -> None:

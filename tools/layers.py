@@ -49,7 +49,7 @@ def layers_of(said: str, complaint: str) -> Layers:
     """What the answer of a probe means: each layer was put in force and then tried to break."""
     lines = (line.partition(" ") for line in said.splitlines())
     answers = {name: answer for name, _, answer in lines}
-    if complaint or answers.keys() < {"version", "N", "L", "S"}:
+    if complaint or not answers.get("version", "").isdecimal() or not answers.keys() > set("NLS"):
         return Layers(failures=(complaint or "the helper did not run",))
     return Layers(
         "".join(layer for layer in "NLS" if not answers[layer]),
