@@ -1,4 +1,5 @@
-from dataclasses import field, replace
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from typing import Any, Generic, TypeVar
 
 import pytest
 
@@ -12,6 +13,9 @@ class Point:
     x: int
     y: int = 0
     secret: str = field(default="", repr=False)
+
+
+T = TypeVar("T")
 
 
 @frozen
@@ -54,3 +58,60 @@ def test_a_value_is_taken_apart_by_position():
     match Point(3, 4):
         case Point(x, y):
             assert (x, y) == (3, 4)
+
+
+def the_same_as(decorate: Any) -> Any:
+    """A class with every kind of field."""
+
+    @decorate
+    class Every(Generic[T]):
+        a: int
+        b: str = "b"
+        c: list[int] = field(default_factory=list[int])
+        d: int = field(kw_only=True)
+        e: T | None = field(default=None, kw_only=True, repr=False)
+
+        @property
+        def twice(self) -> int:
+            return self.a * 2
+
+    return Every
+
+
+def test_it_is_what_the_standard_decorator_makes():
+    ours, theirs = the_same_as(frozen), the_same_as(dataclass(frozen=True, slots=True))
+    assert is_dataclass(Point)
+    for one, other in zip(fields(ours), fields(theirs), strict=True):
+        named = ("name", "type", "default", "default_factory", "init", "repr", "kw_only")
+        assert [getattr(one, name) for name in named] == [getattr(other, name) for name in named]
+    assert ours.__match_args__ == theirs.__match_args__
+    assert ours.__slots__ == theirs.__slots__
+    assert ours.__qualname__ == theirs.__qualname__
+    assert repr(ours(1, d=2)) == repr(theirs(1, d=2))
+    assert ours(1, "x", [2], d=3, e=4).twice == 2
+    assert ours(1, d=2).c is not ours(1, d=2).c
+    assert replace(ours(1, d=2), d=3) == ours(1, d=3)
+    mistakes: list[tuple[Any, ...]] = [(), (1, "b", [], 2), (1, "b", [], 2, 3)]
+    for wrong in mistakes:
+        with pytest.raises(TypeError) as of_ours:
+            ours(*wrong)
+        with pytest.raises(TypeError) as of_theirs:
+            theirs(*wrong)
+        assert str(of_ours.value) == str(of_theirs.value)
+
+
+def test_a_subclass_without_fields_of_its_own_has_those_of_its_base():
+    class Marked(Point):
+        """A place with another name."""
+
+    assert [one.name for one in fields(Marked)] == ["x", "y", "secret"]
+    assert [one.name for one in fields(Point)] == ["x", "y", "secret"]
+
+
+def test_a_class_without_fields_has_values_that_are_equal():
+    @frozen
+    class Empty:
+        pass
+
+    assert Empty() == Empty()
+    assert repr(Empty()).endswith("Empty()")
