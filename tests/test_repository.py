@@ -97,6 +97,31 @@ def test_hooks_that_the_settings_name_are_fixed_too(home: Path) -> None:
     assert f"{root}/.husky/_" in layout(str(root)).fixed
 
 
+def test_settings_that_settings_include_are_fixed_with_what_they_name(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = repository(home / "a")
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
+    git(root, "config", "include.path", "../team.conf")
+    git(root, "config", "includeIf.onbranch:x.path", str(home / "b" / "deep.conf"))
+    (root / "team.conf").write_text('[include]path = "more.conf" # and\n[include] path = team.conf')
+    (root / "more.conf").write_text("[core] hooksPath = .hooks\n")
+    (home / ".gitconfig").write_text("[include]\npath = ~/a/mine.conf\n[core]\nhooksPath = theirs")
+    named = ("team.conf", "more.conf", ".hooks", "mine.conf", "theirs")
+    wanted = {*(f"{root}/{name}" for name in named), f"{home}/b/deep.conf"}
+    assert wanted < set(layout(str(root)).fixed)
+    assert f"{home}/.gitconfig" not in layout(str(root)).fixed
+    assert wanted < set(layout(str(root)).sealed().fixed)
+
+
+def test_the_users_settings_are_fixed_in_a_checkout_that_holds_them(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(home / "me"))
+    assert f"{repository(home / 'me')}/.gitconfig" in layout(str(home / "me")).fixed
+
+
 def test_a_file_that_names_the_repository_of_others_is_not_believed(home: Path) -> None:
     def check(text: bytes) -> None:
         entry = home / "mine" / ".git"

@@ -23,7 +23,11 @@ _FIXED = (
 _LONGEST = 64 * 1024
 _MOST_SUBMODULES = 200
 
-_HOOKS_PATH = re.compile(r'^\s*hooksPath\s*=\s*"?([^"\n#;]+)', re.IGNORECASE | re.MULTILINE)
+_MOST_SETTINGS = 50
+
+_HOOKS_PATH = re.compile(r'(?:^|\])\s*hooksPath\s*=\s*"?([^"\n#;]+)', re.IGNORECASE | re.MULTILINE)
+_PATH = re.compile(r'(?:^|\])\s*path\s*=\s*"?([^"\n#;]+)', re.IGNORECASE | re.MULTILINE)
+"""git-config(1): further settings to obey, or a program to run."""
 _WORK_TREE = re.compile(r'^\s*worktree\s*=\s*"?([^"\n#;]+)', re.IGNORECASE | re.MULTILINE)
 
 
@@ -84,7 +88,7 @@ def _joined(folder: str, checkout: str, write: tuple[str, ...]) -> Layout:
     fixed = [
         path
         for at, work in folders
-        for path in (*(f"{at}/{name}" for name in _FIXED), *_hooks(at, work), *_worktrees(at))
+        for path in (*(f"{at}/{name}" for name in _FIXED), *_obeyed(at, work), *_worktrees(at))
     ]
     entries = [f"{work}/.git" for _, work in folders[1:] if work]
     return Layout(write, (*(at for at, _ in folders), *sorted(modules)), (*fixed, *entries))
@@ -132,10 +136,34 @@ def _work_tree(folder: str) -> str | None:
     return os.path.realpath(os.path.join(folder, named[1].strip())) if named else None
 
 
-def _hooks(folder: str, checkout: str) -> Iterator[str]:
-    """Folders that the settings name for hooks."""
-    for named in _HOOKS_PATH.findall(_read(f"{folder}/config")):
-        yield os.path.normpath(os.path.join(checkout, os.path.expanduser(named.strip())))
+def _obeyed(folder: str, checkout: str) -> Iterator[str]:
+    """Files of settings beside the repository's own, and folders that settings name for hooks."""
+    own, users = [f"{folder}/config", f"{folder}/config.worktree"], _of_the_user()
+    pending, known = [*own, *users], set(own)
+    while pending and len(known) < _MOST_SETTINGS:
+        path = pending.pop(0)
+        if path not in known and (path not in users or is_inside(path, checkout)):
+            yield path
+        known.add(path)
+        text = _read(path)
+        for named in _HOOKS_PATH.findall(text):
+            yield _meant(named, checkout)
+        pending += (
+            one
+            for it in _PATH.findall(text)
+            if (one := _meant(it, os.path.dirname(path))) not in known
+        )
+
+
+def _of_the_user() -> list[str]:
+    """git-config(1), Files."""
+    config = os.environ.get("XDG_CONFIG_HOME") or "~/.config"
+    named = ("/etc/gitconfig", f"{config}/git/config", "~/.gitconfig")
+    return [os.path.expanduser(path) for path in named]
+
+
+def _meant(named: str, folder: str) -> str:
+    return os.path.normpath(os.path.join(folder, os.path.expanduser(named.strip())))
 
 
 def _worktrees(folder: str) -> list[str]:
