@@ -196,6 +196,21 @@ async def test_git_commits_in_every_kind_of_checkout(stage: Stage, tmp_path: Pat
     await check(sub, sub, 3)
 
 
+async def test_a_worktree_can_be_added_worked_in_and_removed(stage: Stage) -> None:
+    async def run(command: str, *, git: bool = True) -> str:
+        ended = await stage.run(command, git=git)
+        return ended.stdout + ended.stderr + "".join(ended.notes)
+
+    who = "git -c user.name=a -c user.email=b"
+    await run("git worktree add -q tree")
+    assert await run(f"cd tree && {who} commit -q --allow-empty -m x") == ""
+    assert await run("git gc -q 2>&1 | grep reflog; git -C tree checkout -q -b other") == ""
+    assert "Read-only file system" in await run("echo x > tree/.git", git=False)
+    assert "tree/.git.blocked" in await run("echo x > tree/.git; git status")
+    await run("mv tree/.git.blocked tree/.git", git=False)
+    assert "index" not in await run("git worktree remove --force tree; ls .git/worktrees")
+
+
 WRECKS = ("rm -rf .git", "mv .git x", "echo x > .git/hooks/h", "rm .git/HEAD", "rm -r .git/refs")
 
 
