@@ -135,8 +135,14 @@ async def test_nothing_is_left_behind(stage: Stage) -> None:
 
 async def test_what_is_denied_and_what_was_planted_is_told(stage: Stage) -> None:
     denied = "file access denied under workspace-write mode"
+    told = (
+        "hooks and settings of git stay as they are, and so does what belongs to worktrees "
+        'elsewhere: "git-write" does not change that'
+    )
     ended = await stage.run("echo x > .git/hooks/pre-commit", git=True)
-    assert ended.notes == (denied,)
+    assert ended.notes == (denied, told)
+    ended = await stage.run("git config a.b c", git=True)
+    assert ended.notes == (denied, told)
     ended = await stage.run("echo x > .git/HEAD")
     assert (ended.notes[0], ended.notes[1][:19]) == (denied, ".git can be changed")
     ended = await stage.run("mkdir .vscode; echo x > .envrc; echo x > ok")
