@@ -5,6 +5,7 @@ neither changed nor moved. Nothing is made in the workspace to hold a place.
 Rule 2: what does not exist is looked for after the command, and put aside under another name.
 """
 
+import json
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -120,6 +121,20 @@ def _between(base: str, path: str) -> list[str]:
     while (path := os.path.dirname(path)) != base:
         found.insert(0, path)
     return found
+
+
+def told(watched: Iterable[Watched]) -> list[str]:
+    """Each of them as a line of text."""
+    return [json.dumps([one.path, one.before, one.text, one.known]) for one in watched]
+
+
+def watched_of(lines: Iterable[str]) -> list[Watched]:
+    """What told() made lines of."""
+    found = [json.loads(line) for line in lines]
+    return [
+        Watched(path, before, text, None if known is None else tuple(known))
+        for path, before, text, known in found
+    ]
 
 
 def put_aside(watched: Iterable[Watched]) -> list[str]:
