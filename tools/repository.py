@@ -11,7 +11,7 @@ sandbox. Of a sealed one nothing may.
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from tools.frozen import frozen
@@ -72,6 +72,11 @@ def layout(root: str) -> Layout:
         found = _joined(folder, root, (folder,))
         return replace(found, fixed=(entry, *found.fixed))
     return Layout(fixed=(entry,))
+
+
+def kept(roots: Iterable[str]) -> tuple[str, ...]:
+    """What must not change in the repositories of these folders, where that leads to."""
+    return tuple(os.path.realpath(path) for root in roots for path in layout(root).fixed)
 
 
 def _nearest(folder: str) -> str | None:
