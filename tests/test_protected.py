@@ -67,6 +67,16 @@ def test_a_worktree_in_the_folder_may_be_written_and_go(root: Path) -> None:
     assert ("ro", f"{root}/other/.git") in guard([str(root)], sealed=True).places
 
 
+def test_worktrees_that_are_open_beside_it_may_be_written(root: Path) -> None:
+    git(root, "worktree", "add", "../tree")
+    roots = [str(root), str(root.with_name("tree"))]
+    for both in (roots, roots[::-1]):
+        places = {path: kind for kind, path in guard(both).places}
+        assert places[f"{root}/.git/worktrees/tree"] == "pin"
+        assert places[f"{root}/.git/worktrees/tree/commondir"] == "ro"
+    assert ("ro", f"{root}/.git/worktrees/tree") in guard(roots[:1]).places
+
+
 @pytest.mark.parametrize(
     ("spoil", "moved"),
     [

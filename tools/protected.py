@@ -55,7 +55,7 @@ def guard(roots: Sequence[str], *, sealed: bool = False) -> Guard:
 
     sealed: their repositories stay as they are, with all that is in them.
     """
-    layouts = [layout(root) for root in roots]
+    layouts = [layout(root, roots) for root in roots]
     around_them = [path for one in layouts for path in one.write if path not in roots]
     if sealed:
         layouts = [one.sealed() for one in layouts]

@@ -11,7 +11,7 @@ sandbox. Of a sealed one nothing may.
 
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from tools.frozen import frozen
@@ -56,20 +56,24 @@ class Layout:
         return Layout(self.write, (), (*self.pinned, *kept))
 
 
-def layout(root: str) -> Layout:
-    """The repository that git would find from a folder, which is absolute and resolved."""
+def layout(root: str, beside: Sequence[str] = ()) -> Layout:
+    """The repository that git would find from a folder, which is absolute and resolved.
+
+    beside: other folders in which there is work, with worktrees perhaps.
+    """
+    roots = (root, *beside)
     entry = _nearest(root)
     if entry is None or os.path.islink(entry):
         return Layout()
     if os.path.isdir(entry):
-        return _joined(entry, root, () if _is_at(entry, root) else (entry,))
+        return _joined(entry, roots, () if _is_at(entry, root) else (entry,))
     folder = _named(entry)
     if folder is None:
         return Layout(fixed=(entry,))
     if common := _common(folder, entry):
-        return _linked(entry, root, folder, common)
+        return _linked(entry, roots, folder, common)
     if _work_tree(folder) == os.path.dirname(entry):
-        found = _joined(folder, root, (folder,))
+        found = _joined(folder, roots, (folder,))
         return replace(found, fixed=(entry, *found.fixed))
     return Layout(fixed=(entry,))
 
@@ -94,12 +98,12 @@ def _is_at(entry: str, root: str) -> bool:
     return os.path.dirname(entry) == root
 
 
-def _joined(folder: str, root: str, write: tuple[str, ...]) -> Layout:
-    """A repository and those of its submodules; root: the folder in which there is work."""
-    checkout = os.path.dirname(_nearest(root) or root)
+def _joined(folder: str, roots: Sequence[str], write: tuple[str, ...]) -> Layout:
+    """A repository and those of its submodules; roots: where there is work, first that of it."""
+    checkout = os.path.dirname(_nearest(roots[0]) or roots[0])
     folders = [(folder, checkout), *_submodules(folder)]
     modules = {os.path.dirname(path) for path, _ in folders[1:]}
-    trees = {tree: _entry(tree, root) for at, _ in folders for tree in _worktrees(at)}
+    trees = {tree: _entry(tree, roots) for at, _ in folders for tree in _worktrees(at)}
     fixed = [
         path
         for at, work in folders
@@ -117,9 +121,9 @@ def _joined(folder: str, root: str, write: tuple[str, ...]) -> Layout:
     )
 
 
-def _linked(entry: str, root: str, folder: str, common: str) -> Layout:
+def _linked(entry: str, roots: Sequence[str], folder: str, common: str) -> Layout:
     """A worktree that `git worktree add` made: most of its repository is that of another one."""
-    whole = _joined(common, root, (common,))
+    whole = _joined(common, roots, (common,))
     own = tuple(f"{folder}/{name}" for name in _FIXED)
     others = tuple(path for path in whole.fixed if not is_inside(path, folder))
     return replace(
@@ -130,11 +134,11 @@ def _linked(entry: str, root: str, folder: str, common: str) -> Layout:
     )
 
 
-def _entry(tree: str, root: str) -> str | None:
-    """The `.git` of a worktree in this folder, if both name each other, or it is gone."""
+def _entry(tree: str, roots: Sequence[str]) -> str | None:
+    """The `.git` of a worktree in these folders, if both name each other, or it is gone."""
     back = read_text(f"{tree}/gitdir").strip()
     entry = os.path.realpath(os.path.join(tree, back)) if back else ""
-    if not is_inside(entry, root) or not leads_to_common(tree):
+    if not any(is_inside(entry, root) for root in roots) or not leads_to_common(tree):
         return None
     return entry if _named(entry) == tree or not os.path.lexists(entry) else None
 
