@@ -17,6 +17,7 @@ from tools import sandbox
 from tools.base import Ended, Hold, Reach
 from tools.confined import ConfinedShell, SandboxFailed
 from tools.environment import child_environment, confined_environment
+from tools.guardian import Guardian
 from tools.layers import Layers, layers_of
 from tools.prctl import adopt_orphans
 from tools.probe import Probe
@@ -162,6 +163,18 @@ async def test_what_a_cancelled_command_planted_is_put_aside_too(stage: Stage) -
             await started.wait()
         tasks.cancel_scope.cancel()
     assert names(stage.root) == [".envrc.blocked", ".git"]
+
+
+async def test_what_is_put_aside_here_is_not_left_to_the_guardian(stage: Stage) -> None:
+    guardian = Guardian()
+    shell = replace(stage.shell, guardian=guardian)
+    ended = await shell.run(
+        "echo x > .envrc", cwd=str(stage.root), timeout=30, output=lambda _: None
+    )
+    assert len(ended.notes) == 1
+    (stage.root / ".envrc").touch()
+    guardian.close()
+    assert names(stage.root) == [".envrc", ".envrc.blocked", ".git"]
 
 
 async def test_a_clean_checkout_stays_clean(stage: Stage) -> None:

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from tests.test_process import LONG, sleepers, start, until
-from tools.guardian import Guardian, Left, end, left
+from tools.guardian import Guardian, Left, end, left, tidy
 from tools.offspring import MARK
-from tools.protected import Watched, told
+from tools.protected import Watched, told, watched_of
 
 pytestmark = [
     pytest.mark.anyio,
@@ -66,7 +66,8 @@ async def test_one_that_was_killed_is_followed_by_one_that_knows_as_much(
         (tmp_path / name).touch()
     places = [told([Watched(f"{tmp_path}/{name}", None)]) for name in ("a", "b")]
     with guardian.tidying(places[0]):
-        (found,) = [pid for pid in children() if b"tools.guardian" in command_line(pid)]
+        await until(lambda: guardians() != [])
+        (found,) = guardians()
         os.kill(found, signal.SIGKILL)
         await until(lambda: b" Z " in Path(f"/proc/{found}/stat").read_bytes())
         with guardian.tidying(places[1]):
@@ -76,13 +77,21 @@ async def test_one_that_was_killed_is_followed_by_one_that_knows_as_much(
             )
 
 
-def children() -> list[int]:
-    text = Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children").read_text(encoding="ascii")
-    return [int(pid) for pid in text.split()]
+def guardians() -> list[int]:
+    """Those among our children."""
+    listed = Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children").read_text(encoding="ascii")
+    lines = {int(pid): Path(f"/proc/{pid}/cmdline").read_bytes() for pid in listed.split()}
+    return [pid for pid, line in lines.items() if b"tools.guardian" in line]
 
 
-def command_line(pid: int) -> bytes:
-    return Path(f"/proc/{pid}/cmdline").read_bytes()
+def test_what_is_left_of_places_is_tidied(tmp_path: Path) -> None:
+    places = [Watched(f"{tmp_path}/a", None), Watched(f"{tmp_path}/b", None, "x", ("y/z",))]
+    lines = [f"{line}\n" for line in told(places)]
+    assert watched_of(lines) == places
+    (tmp_path / "a").touch()
+    tidy({})
+    tidy({"1": lines})
+    assert [path.name for path in tmp_path.iterdir()] == ["a.blocked"]
 
 
 async def test_at_the_end_of_the_pipe_what_runs_is_killed(guardian: Guardian) -> None:
