@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from bridge.acp.schema import NewSessionParams, read
+from bridge.acp.schema import WorkspaceParams, read
 from bridge.config import load
 from bridge.core.records import Opened
 from bridge.session import Session
@@ -30,7 +30,7 @@ def session(folder: Path, config: str = "", sent: list[Any] | None = None) -> Se
     loaded = load(str(file), ENVIRONMENT)
     opened = Opened("s", "/w", "now", "default", "m", None, "ask")
     made = Session(loaded, opened, Store(folder / "state").create(opened))
-    params = read(NewSessionParams, {"cwd": "/w", "mcpServers": sent or []})
+    params = read(WorkspaceParams, {"cwd": "/w", "mcpServers": sent or []})
     made.servers = tuple(params.mcp_servers)
     return made
 
