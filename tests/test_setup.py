@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import signal
 import stat
 import subprocess
 import sys
@@ -516,6 +517,41 @@ def test_a_pipe_in_the_place_of_a_person_is_read_but_not_asked(tmp_path: Path) -
     )  # fmt: skip
     made = json.loads((tmp_path / ".config/zed/settings.json").read_text())
     assert Path(made["agent_servers"]["Responses"]["command"]).is_absolute()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "question"),
+    [
+        ([], b"Number [1]:"),
+        (["zed", "--write"], b"[y/N]"),
+    ],
+)
+def test_one_interrupt_ends_every_question(
+    arguments: list[str], question: bytes, tmp_path: Path
+) -> None:
+    program = shutil.which("responses-acp") or str(Path(".venv/bin/responses-acp").absolute())
+    (tmp_path / ".config/zed").mkdir(parents=True)
+    person, terminal = os.openpty()
+    with subprocess.Popen(
+        [program, "setup", *arguments], stdin=terminal, stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE, env={"PATH": os.environ["PATH"], "HOME": str(tmp_path)},
+    ) as asking:  # fmt: skip
+        assert asking.stdout is not None
+        shown = b""
+        while question not in shown and (more := os.read(asking.stdout.fileno(), 65536)):
+            shown += more
+        asking.send_signal(signal.SIGINT)
+        try:
+            _, said = asking.communicate(timeout=30)
+        finally:
+            asking.kill()
+    os.close(person)
+    os.close(terminal)
+    assert (asking.returncode, said) == (
+        1,
+        b"\nresponses-acp setup: stopped; nothing was written\n",
+    )
+    assert contents(tmp_path / ".config/zed/settings.json") is None
 
 
 def test_a_person_is_asked_on_the_standard_streams(
