@@ -178,6 +178,41 @@ async def test_an_entry_is_shown_asked_for_and_written_and_taken_out_again(tmp_p
 
 
 @pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (  # the program has moved; the key, the mode and a comment are the user's
+            '{"type": "custom", "command": "/old", /* mine */ "args": ["demo", "--agent"], '
+            '"env": {"OPENAI_API_KEY": "k"}, "default_mode": "plan"}',
+            '{"type": "custom", "command": COMMAND, /* mine */ "args": ARGS, '
+            '"env": {"OPENAI_API_KEY": "k"}, "default_mode": "plan"}',
+        ),
+        (  # what is missing stands first
+            '{ "env": {"A": "1"} }',
+            '{ "type": "custom", "command": COMMAND, "args": ARGS, "env": {"A": "1"} }',
+        ),
+        (
+            '{"type": "custom", "command": COMMAND, "args": ARGS, "env": null}',
+            '{"type": "custom", "command": COMMAND, "args": ARGS, "env": {}}',
+        ),
+    ],
+)
+@pytest.mark.anyio
+async def test_of_an_entry_that_is_there_only_the_start_is_set(
+    before: str, after: str, tmp_path: Path
+) -> None:
+    def whole(entry: str) -> str:
+        args = "[" + ", ".join(f"\n  {json.dumps(one)}" for one in OURS.args).replace(", ", ",")
+        entry = entry.replace("COMMAND", json.dumps(OURS.command)).replace("ARGS", f"{args}\n]")
+        return f'{{"agent_servers": {{"Responses": {entry}}}}}'
+
+    file = tmp_path / "settings.json"
+    file.write_text(whole(before))
+    await change(file)
+    assert file.read_text() == whole(after)
+    assert "nothing to do" in (await change(file, Told())).text
+
+
+@pytest.mark.parametrize(
     ("editor", "place", "content"),
     [
         ("jetbrains", ".jetbrains/acp.json", {"agent_servers": {"Responses": {

@@ -2,7 +2,8 @@
 
 Rule 1: nothing is written that was not shown before, and nobody's silence is taken as yes.
 Rule 2: a file is changed only in our entry, all at once, and only while it is as it was shown;
-its mode and the links to it stay.
+its mode and the links to it stay. Of an entry that is there, what starts the agent is set; the
+environment and whatever else the user put there stays.
 Rule 3: what is odd about a file is told, and the file left alone.
 """
 
@@ -16,7 +17,16 @@ from pathlib import Path
 import bridge
 from bridge.errors import BridgeError
 from bridge.setup import jsonc
-from bridge.setup.editors import EDITORS, Editor, Home, JsonFile, Launch, is_folder, place_of
+from bridge.setup.editors import (
+    EDITORS,
+    ENVIRONMENT,
+    Editor,
+    Home,
+    JsonFile,
+    Launch,
+    is_folder,
+    place_of,
+)
 from bridge.setup.terminal import Terminal
 from tools.base import FileTooLarge, NotRegular, StaleFile
 from tools.frozen import frozen
@@ -110,7 +120,15 @@ def _changed(wish: Wish, file: JsonFile, text: str) -> str:
     path = file.path(wish.launch)
     if wish.remove:
         return jsonc.take_out(text, path)
-    return jsonc.put(text, path, file.entry(wish.launch))
+    entry = file.entry(wish.launch)
+    if not isinstance(jsonc.found(text, path), Mapping):
+        return jsonc.put(text, path, entry)
+    for name, value in reversed(entry.items()):  # what is new stands first
+        there = jsonc.found(text, (*path, name))
+        is_theirs = name == ENVIRONMENT and isinstance(there, Mapping)
+        if there != value and not is_theirs:
+            text = jsonc.put(text, (*path, name), value)
+    return text
 
 
 def _agree(terminal: Terminal, place: Path, before: str, after: str, *, yes: bool) -> None:
