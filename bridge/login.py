@@ -66,8 +66,9 @@ def _logout(options: Namespace, terminal: Terminal) -> None:
     named = options.provider and [_provider(config, options.provider)]
     file = kept_file(os.environ)
     for provider in named or config.providers.values():
-        if kept.forget(file, provider.base_url):
-            terminal.say(f"The key for {provider.base_url} is forgotten.\n")
+        was_kept = kept.forget(file, provider.base_url)
+        state = "is forgotten" if was_kept else "is not kept here"
+        terminal.say(f"The key for {provider.base_url} {state}.\n")
         source = _other_source(provider) or (
             provider.api_key_env if os.environ.get(provider.api_key_env or "") else None
         )

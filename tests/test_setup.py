@@ -285,6 +285,11 @@ async def test_nobody_to_ask_and_nowhere_to_write_is_said(tmp_path: Path) -> Non
         await tell(Wish("zed", OURS, write=True), Told(), {})
     with pytest.raises(NotDone, match="Not a directory"):
         await change(file / "x" / "settings.json")
+    for odd in (Launch("/a", (), "\udcff"), Launch("/\udcff"), Launch("/a", ("/\udcff",))):
+        for wish in (Wish("zed", odd, write=True, yes=True, file=file), Wish("toad", odd)):
+            with pytest.raises(NotDone, match="is not UTF-8 text"):
+                await tell(wish, Told(), {})
+    assert file.read_text() == "{}"
 
 
 @pytest.mark.anyio

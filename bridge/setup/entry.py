@@ -55,6 +55,9 @@ class Wish:
 async def tell(wish: Wish, terminal: Terminal, environment: Mapping[str, str]) -> None:
     """Show, write or remove one entry; raises NotDone."""
     editor = EDITORS[wish.editor]
+    odd = next((one for one in (wish.launch.name, *wish.launch.argv) if not _is_text(one)), None)
+    if odd is not None:
+        raise NotDone(f"{odd} is not UTF-8 text, and no editor reads anything else: rename it")
     if not (wish.write or wish.remove):
         terminal.say(shown(editor, wish, environment))
         return
@@ -143,6 +146,11 @@ def _agree(terminal: Terminal, place: Path, before: str, after: str, *, yes: boo
         raise NotDone("nothing was changed, since nobody can be asked here: add --yes")
     if terminal.ask("Change the file like this? [y/N]").lower() not in ("y", "yes"):
         raise NotDone("nothing was changed")
+
+
+def _is_text(name: str) -> bool:
+    """Whether the bytes that the system has for it are UTF-8."""
+    return not any("\udc80" <= character <= "\udcff" for character in name)
 
 
 def _home(environment: Mapping[str, str]) -> Home:

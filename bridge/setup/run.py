@@ -30,7 +30,8 @@ def run(options: Namespace, terminal: Terminal | None = None) -> int:
     except BridgeError as error:
         sys.stderr.write(f"responses-acp setup: {error}\n")
     except OSError as error:
-        sys.stderr.write(f"responses-acp setup: {error.filename}: {error.strerror}\n")
+        where = error.filename or "the working directory"  # it may have been deleted
+        sys.stderr.write(f"responses-acp setup: {where}: {error.strerror}\n")
     except (EOFError, KeyboardInterrupt):
         sys.stderr.write("\nresponses-acp setup: stopped; nothing was written\n")
     else:
