@@ -124,11 +124,11 @@ def _changed(wish: Wish, file: JsonFile, text: str) -> str:
     if wish.remove:
         return jsonc.take_out(text, path)
     entry = file.entry(wish.launch)
-    if not isinstance(jsonc.found(text, path), Mapping):
+    if not isinstance(jsonc.found(text, path), dict):
         return jsonc.put(text, path, entry)
-    for name, value in reversed(entry.items()):  # what is new stands first
+    for name, value in reversed(tuple(entry.items())):  # what is new stands first
         there = jsonc.found(text, (*path, name))
-        is_theirs = name == ENVIRONMENT and isinstance(there, Mapping)
+        is_theirs = name == ENVIRONMENT and isinstance(there, dict)
         if there != value and not is_theirs:
             text = jsonc.put(text, (*path, name), value)
     return text

@@ -8,7 +8,7 @@ Rule: Ctrl-C ends the wait for an answer at once. An event loop would only note 
 import getpass
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Protocol
 
@@ -62,7 +62,7 @@ class Person:
 
 
 @contextmanager
-def _interruptible() -> Iterator[None]:
+def _interruptible() -> Generator[None]:
     """SIGINT is a KeyboardInterrupt here, whoever else has taken it."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
