@@ -540,6 +540,27 @@ async def test_the_list_comes_from_the_server(
     assert "small" in tomllib.loads(file.read_text())["models"]
 
 
+@pytest.mark.anyio
+async def test_a_typed_key_that_the_server_refuses_is_asked_for_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    fake = FakeResponses(
+        Reply(status=401), Reply([b'{"data": [{"id": "small"}]}']), Reply(status=403), any_body=True
+    )
+    file, told = tmp_path / "c" / "config.toml", Told(secrets=["sk-mistyped", KEY, KEY])
+    async with fake.serve() as url:
+        told.answers = ["8", url, "4", "1", ""]
+        await command.first_questions(file, told)
+        assert json.loads((tmp_path / "responses-acp/keys.json").read_text()) == {url: KEY}
+        assert "The server refuses this key." in told.text
+        # This key may be good, though it may not list models.
+        told.answers = ["y", "8", url, "4", "small", ""]
+        await command.first_questions(file, told)
+    assert "The server tells no models now" in told.text
+    assert not told.secrets
+
+
 def test_a_pipe_in_the_place_of_a_person_is_read_but_not_asked(tmp_path: Path) -> None:
     program = shutil.which("responses-acp") or str(Path(".venv/bin/responses-acp").absolute())
     environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path)}
