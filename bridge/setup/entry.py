@@ -67,6 +67,8 @@ async def tell(wish: Wish, terminal: Terminal, environment: Mapping[str, str]) -
             f"{editor.title} has no file of JSON for it: put the entry into {editor.where} "
             f"yourself (--write and --remove work for {known})"
         )
+    if wish.file is None and not is_folder(home := _home(environment).folder):
+        raise NotDone(f"there is no home {home}: set HOME, or name the editor's file with --file")
     place = wish.file or place_of(editor.file, _home(environment))
     await _change(wish, editor.file, place, terminal)
     if wish.write and editor.after:

@@ -55,7 +55,7 @@ async def configure(
     if key is not None:
         place = kept_file(environment)
         if place is None:
-            raise NotDone("the key cannot be kept: HOME is not set")
+            raise NotDone("the key cannot be kept: set HOME to a folder that is there")
         keep(place, base_url, key)
         terminal.say(f"The key is in {place}, readable by you alone.\n")
     terminal.say(f"{file} is written. Next: responses-acp check, then responses-acp setup EDITOR\n")
@@ -190,7 +190,11 @@ def _said(terminal: Terminal, question: str) -> str:
 
 def _may_replace(file: Path, terminal: Terminal) -> None:
     """NotDone where a file is there that is to stay."""
-    if file.exists():
+    try:
+        is_there = file.exists()
+    except OSError as error:
+        raise _unwritable(file, error) from None
+    if is_there:
         said = terminal.ask(f"{file} exists. Replace it? [y/N]")
         if said.lower() not in ("y", "yes"):
             raise NotDone(f"{file} stays as it is")
@@ -203,4 +207,9 @@ def _write(file: Path, content: str) -> None:
     except ConfigError as error:
         raise NotDone(f"these answers do not fit together: {error}") from None
     except OSError as error:
-        raise NotDone(f"{file} cannot be written: {error.strerror}") from None
+        raise _unwritable(file, error) from None
+
+
+def _unwritable(file: Path, error: OSError) -> NotDone:
+    remedy = "set XDG_CONFIG_HOME to a folder you can write to, or give --config FILE"
+    return NotDone(f"{file} cannot be written: {error.strerror}; {remedy}")
