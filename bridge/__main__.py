@@ -7,7 +7,9 @@ Rule 1: before any other import, the search path is made ours. Editors start us 
 that hold a `tools` or a `json` of their own, with PYTHONPATH pointing to them.
 Rule 2: the editor's two descriptors are taken away from everybody else: what is printed by mistake
 goes to stderr, and no child can read or write the protocol's bytes.
-Rule 3: the end is quick and silent. A fault that ends the program is one line on stderr.
+Rule 3: names of files, arguments and the environment are UTF-8, whatever the locale says: editors,
+models and our own files speak nothing else.
+Rule 4: the end is quick and silent. A fault that ends the program is one line on stderr.
 """
 
 import os
@@ -52,6 +54,8 @@ _LONGEST_HELLO = 64 * 1024
 
 def main() -> int:
     """The console script: the agent, or one of the other commands."""
+    if sys.getfilesystemencoding() != "utf-8" and sys.executable:  # settled when Python starts
+        os.execv(sys.executable, [sys.executable, "-X", "utf8", *sys.orig_argv[1:]])  # noqa: S606 (ourselves)
     match sys.argv[1:]:
         case []:
             return _agent(None)

@@ -126,14 +126,24 @@ EXIT STATUS
 
 def main(argv: Sequence[str]) -> int:
     """Run one command; the exit code."""
+    parser = _parser()
     try:
-        options = _parser().parse_args(argv)
+        options = parser.parse_args(argv)
+        if options.command == "setup" and options.editor is None:
+            _refuse_what_is_for_editors(parser, options)
     except SystemExit as ended:
         return int(ended.code or 0)
     if os.name == "nt":
         sys.stderr.write(f"{SENTENCE}\n")
         return 1
     return _COMMANDS[options.command](options)
+
+
+def _refuse_what_is_for_editors(parser: argparse.ArgumentParser, options: Namespace) -> None:
+    """The first questions are no answer to whoever wants an entry and forgot the editor."""
+    for name in ("write", "remove", "yes", "name", "file"):
+        if getattr(options, name):
+            parser.error(f"--{name} needs the EDITOR that it is about: {', '.join(EDITORS)}")
 
 
 def _agent(options: Namespace) -> int:

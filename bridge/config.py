@@ -431,7 +431,7 @@ def default_file(environment: Mapping[str, str]) -> Path | None:
         folder /= "responses-acp"
     else:
         folder = user_config_path("responses-acp", appauthor=False)
-    return folder / "config.toml" if folder.is_absolute() else None
+    return folder / "config.toml" if folder.is_absolute() and not _is_homeless(folder) else None
 
 
 def kept_file(environment: Mapping[str, str]) -> Path | None:
@@ -551,15 +551,14 @@ def _must_name(kind: str, name: str, names: Iterable[str]) -> str:
 
 
 def state_folder() -> Path | None:
-    """Where sessions and the log live; None where the user has no such place.
-
-    A home that is not there is nobody's, and not for us to make: services name one like this.
-    """
+    """Where sessions and the log live; None where the user has no such place."""
     from platformdirs import user_state_path  # noqa: PLC0415 (not needed for initialize)
 
     folder = user_state_path("responses-acp", appauthor=False)
-    if not folder.is_absolute():
-        return None
+    return folder if folder.is_absolute() and not _is_homeless(folder) else None
+
+
+def _is_homeless(folder: Path) -> bool:
+    """Whether this belongs into a home that is not there: nobody's, and not for us to make."""
     home = os.path.expanduser("~")  # noqa: PTH111 (Path.home raises where there is none)
-    is_homeless = folder.is_relative_to(home) and not os.path.isdir(home)  # noqa: PTH112 (Path.is_dir raises where we may not look)
-    return None if is_homeless else folder
+    return folder.is_relative_to(home) and not os.path.isdir(home)  # noqa: PTH112 (Path.is_dir raises where we may not look)

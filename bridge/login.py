@@ -38,10 +38,14 @@ def run(options: Namespace, terminal: Terminal | None = None) -> int:
     except (EOFError, KeyboardInterrupt):
         sys.stderr.write(f"\nresponses-acp {options.command}: stopped; no key was kept\n")
     except OSError as error:
-        sys.stderr.write(f"responses-acp {options.command}: {error.filename}: {error.strerror}\n")
+        sys.stderr.write(f"responses-acp {options.command}: {_unwritable(error)}\n")
     else:
         return 0
     return 1
+
+
+def _unwritable(error: OSError) -> str:
+    return f"{error.filename}: {error.strerror}; set XDG_CONFIG_HOME to a folder you can write to"
 
 
 def _login(options: Namespace, terminal: Terminal) -> None:
@@ -51,7 +55,7 @@ def _login(options: Namespace, terminal: Terminal) -> None:
         raise NotDone(f"the key comes from {other}, as the configuration says; take that out first")
     file = kept_file(os.environ)
     if file is None:
-        raise NotDone("there is no place for the key: set HOME")
+        raise NotDone("there is no place for the key: set HOME to a folder that is there")
     terminal.say(f"The key for {provider.base_url}\n")
     key = typed(terminal)
     terminal.say(f"{anyio.run(partial(_tried, provider, key))}\n")
@@ -66,8 +70,9 @@ def _logout(options: Namespace, terminal: Terminal) -> None:
     named = options.provider and [_provider(config, options.provider)]
     file = kept_file(os.environ)
     for provider in named or config.providers.values():
-        if kept.forget(file, provider.base_url):
-            terminal.say(f"The key for {provider.base_url} is forgotten.\n")
+        was_kept = kept.forget(file, provider.base_url)
+        state = "is forgotten" if was_kept else "is not kept here"
+        terminal.say(f"The key for {provider.base_url} {state}.\n")
         source = _other_source(provider) or (
             provider.api_key_env if os.environ.get(provider.api_key_env or "") else None
         )

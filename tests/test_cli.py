@@ -1,5 +1,6 @@
 """The command line: what it understands, what it says, and how it ends."""
 
+import json
 import os
 import subprocess
 import sys
@@ -41,6 +42,21 @@ PROGRAM = [sys.executable, "-I", str(Path(__file__).parent.parent / "bridge" / "
             "",
             "responses-acp: argument --remove: not allowed with argument --write; see",
         ),
+        *[
+            (
+                ["setup", *given],
+                2,
+                "",
+                f"responses-acp: {given[0]} needs the EDITOR that it is about: zed, jetbrains, ",
+            )
+            for given in (
+                ["--write"],
+                ["--remove"],
+                ["--yes"],
+                ["--name", "x"],
+                ["--file", "x"],
+            )
+        ],
         (["-h"], 0, "NAME\n    responses-acp - ", ""),
         (["demo", "--help"], 0, "NAME\n    responses-acp - ", ""),
     ],
@@ -107,3 +123,23 @@ def test_the_other_commands_do_without_files_that_are_closed(closed: str) -> Non
     ended = subprocess.run(command, capture_output=True, check=True, timeout=60)
     assert ended.stderr == b""
     assert ended.stdout.startswith(b"responses-acp ") == (">&-" not in closed.split())
+
+
+def test_a_locale_without_utf_8_changes_nothing(tmp_path: Path) -> None:
+    home = tmp_path / "häuser"
+    home.mkdir()
+    odd = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    # What PATH holds here is what editors pass on that were started from a menu.
+    env = {"PATH": "/usr/bin:/bin", "HOME": str(home), **odd}
+    program = [sys.executable, PROGRAM[-1]]  # -I would have Python pass over two of these
+    ended = subprocess.run(
+        [*program, "demo", "--yes"], env=env, capture_output=True, timeout=60, check=False
+    )
+    assert (ended.returncode, ended.stderr) == (0, b"")
+    file = home / "settings.json"
+    ended = subprocess.run(
+        [*program, "setup", "zed", "--write", "--yes", "--name", "Müller", "--file", str(file)],
+        env=env, capture_output=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert (ended.returncode, ended.stderr) == (0, b"")
+    assert list(json.loads(file.read_bytes())["agent_servers"]) == ["Müller"]

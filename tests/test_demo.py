@@ -400,7 +400,7 @@ def test_the_demo_plays_to_its_end_in_a_pipe(tmp_path: Path) -> None:
         check=False,
         stdin=subprocess.DEVNULL,
         capture_output=True,
-        env={**ENVIRONMENT, "TMPDIR": str(tmp_path), "HOME": str(tmp_path / "home")},
+        env={**ENVIRONMENT, "TMPDIR": str(tmp_path), "HOME": str(tmp_path)},
         cwd=tmp_path,
         timeout=30,
     )

@@ -130,7 +130,10 @@ async def test_a_key_that_the_server_takes_is_kept(tmp_path: Path, folder: Path)
     assert load(config, environment).providers["p"].credentials(environment) == KEY
     code, text = await run_sync(partial(command, "logout", config))
     assert (code, keys(folder)) == (0, {})
-    assert "is forgotten" in text
+    assert f"The key for {url} is forgotten." in text
+    code, text = await run_sync(partial(command, "logout", config))
+    assert (code, keys(folder)) == (0, {})
+    assert f"The key for {url} is not kept here." in text
 
 
 @pytest.mark.anyio

@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import signal
 import stat
 import subprocess
 import sys
@@ -177,6 +178,41 @@ async def test_an_entry_is_shown_asked_for_and_written_and_taken_out_again(tmp_p
 
 
 @pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (  # the program has moved; the key, the mode and a comment are the user's
+            '{"type": "custom", "command": "/old", /* mine */ "args": ["demo", "--agent"], '
+            '"env": {"OPENAI_API_KEY": "k"}, "default_mode": "plan"}',
+            '{"type": "custom", "command": COMMAND, /* mine */ "args": ARGS, '
+            '"env": {"OPENAI_API_KEY": "k"}, "default_mode": "plan"}',
+        ),
+        (  # what is missing stands first
+            '{ "env": {"A": "1"} }',
+            '{ "type": "custom", "command": COMMAND, "args": ARGS, "env": {"A": "1"} }',
+        ),
+        (
+            '{"type": "custom", "command": COMMAND, "args": ARGS, "env": null}',
+            '{"type": "custom", "command": COMMAND, "args": ARGS, "env": {}}',
+        ),
+    ],
+)
+@pytest.mark.anyio
+async def test_of_an_entry_that_is_there_only_the_start_is_set(
+    before: str, after: str, tmp_path: Path
+) -> None:
+    def whole(entry: str) -> str:
+        args = "[" + ", ".join(f"\n  {json.dumps(one)}" for one in OURS.args).replace(", ", ",")
+        entry = entry.replace("COMMAND", json.dumps(OURS.command)).replace("ARGS", f"{args}\n]")
+        return f'{{"agent_servers": {{"Responses": {entry}}}}}'
+
+    file = tmp_path / "settings.json"
+    file.write_text(whole(before))
+    await change(file)
+    assert file.read_text() == whole(after)
+    assert "nothing to do" in (await change(file, Told())).text
+
+
+@pytest.mark.parametrize(
     ("editor", "place", "content"),
     [
         ("jetbrains", ".jetbrains/acp.json", {"agent_servers": {"Responses": {
@@ -249,6 +285,11 @@ async def test_nobody_to_ask_and_nowhere_to_write_is_said(tmp_path: Path) -> Non
         await tell(Wish("zed", OURS, write=True), Told(), {})
     with pytest.raises(NotDone, match="Not a directory"):
         await change(file / "x" / "settings.json")
+    for odd in (Launch("/a", (), "\udcff"), Launch("/\udcff"), Launch("/a", ("/\udcff",))):
+        for wish in (Wish("zed", odd, write=True, yes=True, file=file), Wish("toad", odd)):
+            with pytest.raises(NotDone, match="is not UTF-8 text"):
+                await tell(wish, Told(), {})
+    assert file.read_text() == "{}"
 
 
 @pytest.mark.anyio
@@ -499,6 +540,27 @@ async def test_the_list_comes_from_the_server(
     assert "small" in tomllib.loads(file.read_text())["models"]
 
 
+@pytest.mark.anyio
+async def test_a_typed_key_that_the_server_refuses_is_asked_for_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    fake = FakeResponses(
+        Reply(status=401), Reply([b'{"data": [{"id": "small"}]}']), Reply(status=403), any_body=True
+    )
+    file, told = tmp_path / "c" / "config.toml", Told(secrets=["sk-mistyped", KEY, KEY])
+    async with fake.serve() as url:
+        told.answers = ["8", url, "4", "1", ""]
+        await command.first_questions(file, told)
+        assert json.loads((tmp_path / "responses-acp/keys.json").read_text()) == {url: KEY}
+        assert "The server refuses this key." in told.text
+        # This key may be good, though it may not list models.
+        told.answers = ["y", "8", url, "4", "small", ""]
+        await command.first_questions(file, told)
+    assert "The server tells no models now" in told.text
+    assert not told.secrets
+
+
 def test_a_pipe_in_the_place_of_a_person_is_read_but_not_asked(tmp_path: Path) -> None:
     program = shutil.which("responses-acp") or str(Path(".venv/bin/responses-acp").absolute())
     environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path)}
@@ -516,6 +578,41 @@ def test_a_pipe_in_the_place_of_a_person_is_read_but_not_asked(tmp_path: Path) -
     )  # fmt: skip
     made = json.loads((tmp_path / ".config/zed/settings.json").read_text())
     assert Path(made["agent_servers"]["Responses"]["command"]).is_absolute()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "question"),
+    [
+        ([], b"Number [1]:"),
+        (["zed", "--write"], b"[y/N]"),
+    ],
+)
+def test_one_interrupt_ends_every_question(
+    arguments: list[str], question: bytes, tmp_path: Path
+) -> None:
+    program = shutil.which("responses-acp") or str(Path(".venv/bin/responses-acp").absolute())
+    (tmp_path / ".config/zed").mkdir(parents=True)
+    person, terminal = os.openpty()
+    with subprocess.Popen(
+        [program, "setup", *arguments], stdin=terminal, stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE, env={"PATH": os.environ["PATH"], "HOME": str(tmp_path)},
+    ) as asking:  # fmt: skip
+        assert asking.stdout is not None
+        shown = b""
+        while question not in shown and (more := os.read(asking.stdout.fileno(), 65536)):
+            shown += more
+        asking.send_signal(signal.SIGINT)
+        try:
+            _, said = asking.communicate(timeout=30)
+        finally:
+            asking.kill()
+    os.close(person)
+    os.close(terminal)
+    assert (asking.returncode, said) == (
+        1,
+        b"\nresponses-acp setup: stopped; nothing was written\n",
+    )
+    assert contents(tmp_path / ".config/zed/settings.json") is None
 
 
 def test_a_person_is_asked_on_the_standard_streams(

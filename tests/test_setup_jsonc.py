@@ -96,6 +96,7 @@ def test_an_entry_is_taken_out_and_comments_stay(before: str, after: str) -> Non
         ('{\n"a" 1}', "line 2: : is expected"),
         ('{"a": 1 "b": 2}', ", is expected"),
         ('{"a": nope}', "a value is expected"),
+        ('{"a": ' + "9" * 5000 + "}", "line 1: a number has too many digits"),
         ('{"a": "\\q"}', "not well written"),
         ("{} {}", "more after its end"),
         ("{'a': 1}", "a text in quotes"),

@@ -432,7 +432,16 @@ async def test_what_is_wrong_with_an_address_is_told_apart() -> None:
         fault = await fault_of(None, Place(base_url=base_url))
         assert "(what it says is not HTTP)" in fault.message
         fault = await fault_of(None, Place(base_url=base_url.replace("http:", "https:")))
-        assert "(it does not speak TLS as it should)" in fault.message
+        assert "(it does not speak TLS, which https:// in base_url asks for)" in fault.message
+
+    async def hang_up(talk: Conversation, _: int) -> None:
+        await talk.some()
+
+    async with server(hang_up) as (base_url, _):
+        fault = await fault_of(None, Place(base_url=base_url))
+        assert "(it hung up)" in fault.message
+        fault = await fault_of(None, Place(base_url=base_url.replace("http:", "https:")))
+        assert "(it does not speak TLS, which https:// in base_url asks for)" in fault.message
     fault = await fault_of(None, Place(base_url="http://no-such-host.invalid/v1"))
     assert "No connection to no-such-host.invalid (its name is not known)" in fault.message
     fault = await fault_of(None, Place(base_url="http://xn--/v1"))

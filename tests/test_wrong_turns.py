@@ -6,9 +6,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 
-from tests.agent_process import KEY, Machine, Request, begin_prompt, machine
+from tests.agent_process import KEY, PROGRAM, Machine, Request, begin_prompt, machine
 from tests.fake_editor import Refused
 
 pytestmark = pytest.mark.anyio
@@ -167,6 +168,38 @@ async def test_a_poor_environment_is_enough(name: str, tmp_path: Path) -> None:
             call = await begin_prompt(editor, session)
             await (await here.model.request()).answer("Hello.")
             assert (await editor.result(call))["stopReason"] == "end_turn"
+
+
+@pytest.mark.parametrize(
+    ("home", "arguments", "said"),
+    [
+        ("nowhere", ["setup"], "there is no place for a configuration: set HOME to a folder"),
+        ("nowhere", ["login"], "there is no place for the key: set HOME to a folder"),
+        ("nowhere", ["setup", "jetbrains", "--write", "--yes"], "there is no home /"),
+        (
+            "locked",
+            ["setup"],
+            "config.toml cannot be written: Not a directory; set XDG_CONFIG_HOME",
+        ),
+        ("locked", ["login"], "responses-acp: Not a directory; set XDG_CONFIG_HOME"),
+        ("locked", ["setup", "jetbrains", "--write", "--yes"], "acp.json: Not a directory"),
+    ],
+)
+async def test_a_home_that_takes_nothing_is_told_of_and_not_made(
+    home: str, arguments: list[str], said: str, tmp_path: Path
+) -> None:
+    (tmp_path / "locked").mkdir()
+    for name in (".config", ".jetbrains"):  # a folder without rights would not stop root
+        (tmp_path / "locked" / name).touch()
+    env = {"PATH": os.environ["PATH"], "HOME": str(tmp_path / home)}
+    # The first answer is a server where nobody is, or else the key; then its key, model, yes.
+    given = b"8\nhttp://127.0.0.1:1/v1\n5\nm\ny\n"
+    with anyio.fail_after(60):
+        ended = await anyio.run_process([*PROGRAM, *arguments], input=given, env=env, check=False)
+    assert ended.returncode == 1
+    assert said in ended.stderr.decode()
+    assert ended.stderr.count(b"\n") == 1
+    assert not (tmp_path / "nowhere").exists()
 
 
 async def test_a_folder_of_another_machine_names_this_one(tmp_path: Path) -> None:

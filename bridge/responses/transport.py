@@ -8,6 +8,7 @@ once, uncounted: see lines.py for why nobody can have acted on it.
 """
 
 import socket
+import ssl
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
@@ -53,13 +54,15 @@ _FETCH_SECONDS = 10.0
 """For each step of a short answer."""
 _OK, _PROXY_WANTS_PASSWORD = 200, 407
 _DIGITS_OF_STATUS = 3
+_NO_TLS = "it does not speak TLS, which https:// in base_url asks for"
 _REASONS: tuple[tuple[type[Exception], str, str], ...] = (
     (socket.gaierror, "", "its name is not known"),
     (UnicodeError, "", "its name is none that can be known"),
-    (httpx.ConnectError, "[SSL", "it does not speak TLS as it should"),
+    (httpx.ConnectError, "[SSL", _NO_TLS),
+    (httpx.ReadError, "", "it hung up"),
+    (ssl.SSLError, "", _NO_TLS),
     (httpx.ConnectError, "", "nobody answers there"),
     (httpx.ProxyError, "", "the proxy refused"),
-    (httpx.ReadError, "", "it hung up"),
     (httpx.RemoteProtocolError, "Server disconnected", "it hung up"),
     (httpx.RemoteProtocolError, "", "what it says is not HTTP"),
 )

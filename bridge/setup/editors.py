@@ -72,8 +72,12 @@ class Editor:
     """What to do then."""
 
 
+ENVIRONMENT = "env"
+"""The member of an entry that belongs to the user."""
+
+
 def _env_entry(launch: Launch) -> dict[str, object]:
-    return {"command": launch.command, "args": list(launch.args), "env": {}}
+    return {"command": launch.command, "args": list(launch.args), ENVIRONMENT: {}}
 
 
 def _zed_entry(launch: Launch) -> dict[str, object]:

@@ -2,7 +2,8 @@
 
 Rule 1: nothing is written that was not shown before, and nobody's silence is taken as yes.
 Rule 2: a file is changed only in our entry, all at once, and only while it is as it was shown;
-its mode and the links to it stay.
+its mode and the links to it stay. Of an entry that is there, what starts the agent is set; the
+environment and whatever else the user put there stays.
 Rule 3: what is odd about a file is told, and the file left alone.
 """
 
@@ -16,7 +17,16 @@ from pathlib import Path
 import bridge
 from bridge.errors import BridgeError
 from bridge.setup import jsonc
-from bridge.setup.editors import EDITORS, Editor, Home, JsonFile, Launch, is_folder, place_of
+from bridge.setup.editors import (
+    EDITORS,
+    ENVIRONMENT,
+    Editor,
+    Home,
+    JsonFile,
+    Launch,
+    is_folder,
+    place_of,
+)
 from bridge.setup.terminal import Terminal
 from tools.base import FileTooLarge, NotRegular, StaleFile
 from tools.frozen import frozen
@@ -45,6 +55,9 @@ class Wish:
 async def tell(wish: Wish, terminal: Terminal, environment: Mapping[str, str]) -> None:
     """Show, write or remove one entry; raises NotDone."""
     editor = EDITORS[wish.editor]
+    odd = next((one for one in (wish.launch.name, *wish.launch.argv) if not _is_text(one)), None)
+    if odd is not None:
+        raise NotDone(f"{odd} is not UTF-8 text, and no editor reads anything else: rename it")
     if not (wish.write or wish.remove):
         terminal.say(shown(editor, wish, environment))
         return
@@ -54,6 +67,8 @@ async def tell(wish: Wish, terminal: Terminal, environment: Mapping[str, str]) -
             f"{editor.title} has no file of JSON for it: put the entry into {editor.where} "
             f"yourself (--write and --remove work for {known})"
         )
+    if wish.file is None and not is_folder(home := _home(environment).folder):
+        raise NotDone(f"there is no home {home}: set HOME, or name the editor's file with --file")
     place = wish.file or place_of(editor.file, _home(environment))
     await _change(wish, editor.file, place, terminal)
     if wish.write and editor.after:
@@ -110,7 +125,15 @@ def _changed(wish: Wish, file: JsonFile, text: str) -> str:
     path = file.path(wish.launch)
     if wish.remove:
         return jsonc.take_out(text, path)
-    return jsonc.put(text, path, file.entry(wish.launch))
+    entry = file.entry(wish.launch)
+    if not isinstance(jsonc.found(text, path), dict):
+        return jsonc.put(text, path, entry)
+    for name, value in reversed(tuple(entry.items())):  # what is new stands first
+        there = jsonc.found(text, (*path, name))
+        is_theirs = name == ENVIRONMENT and isinstance(there, dict)
+        if there != value and not is_theirs:
+            text = jsonc.put(text, (*path, name), value)
+    return text
 
 
 def _agree(terminal: Terminal, place: Path, before: str, after: str, *, yes: bool) -> None:
@@ -125,6 +148,11 @@ def _agree(terminal: Terminal, place: Path, before: str, after: str, *, yes: boo
         raise NotDone("nothing was changed, since nobody can be asked here: add --yes")
     if terminal.ask("Change the file like this? [y/N]").lower() not in ("y", "yes"):
         raise NotDone("nothing was changed")
+
+
+def _is_text(name: str) -> bool:
+    """Whether the bytes that the system has for it are UTF-8."""
+    return not any("\udc80" <= character <= "\udcff" for character in name)
 
 
 def _home(environment: Mapping[str, str]) -> Home:

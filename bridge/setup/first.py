@@ -6,7 +6,8 @@ Rule 1: nothing is asked that a list or the environment can tell, and an empty l
 offered.
 Rule 2: the file is written last, for nobody else to read, and only after a yes where one is there.
 What could not be read again is not written.
-Rule 3: a key that is typed in goes into the file of kept keys and nowhere else.
+Rule 3: a key that is typed in goes into the file of kept keys and nowhere else, and one that the
+server refuses nowhere.
 """
 
 import os
@@ -18,7 +19,7 @@ from typing import TypeAlias
 from bridge.config import Config, is_key, kept_file, load
 from bridge.config import Provider as Server
 from bridge.core.catalogue import Found
-from bridge.errors import BridgeError, ConfigError
+from bridge.errors import BridgeError, ConfigError, Refused
 from bridge.kept import keep, replace_private
 from bridge.setup.entry import NotDone
 from bridge.setup.providers import PROVIDERS, Answers, Provider, azure, text, variables, written
@@ -28,6 +29,8 @@ Models: TypeAlias = Callable[[Server, str | None], Awaitable[Sequence[Found]]]
 """The models that a server tells of, asked with this key; BridgeError."""
 
 _SHOWN = 40
+_NOT_THIS_KEY = 401
+"""The status for a key that is none; 403 may only mean that it may not list models."""
 
 
 async def configure(
@@ -39,7 +42,11 @@ async def configure(
     base_url, deployment = _address(terminal, provider)
     source, key = _key(terminal, provider, environment)
     server = _server(provider, base_url, source)
-    model = Found(deployment) if deployment else await _model(terminal, server, key, models)
+    if deployment:
+        model = Found(deployment)
+    else:
+        found, key = await _listed(terminal, server, key, models)
+        model = _model(terminal, found)
     content = written(Answers(provider, base_url, source, model))
     terminal.say(f"\n{content}\n")
     if terminal.ask(f"Write this to {file}? [Y/n]").lower() in ("n", "no"):
@@ -48,7 +55,7 @@ async def configure(
     if key is not None:
         place = kept_file(environment)
         if place is None:
-            raise NotDone("the key cannot be kept: HOME is not set")
+            raise NotDone("the key cannot be kept: set HOME to a folder that is there")
         keep(place, base_url, key)
         terminal.say(f"The key is in {place}, readable by you alone.\n")
     terminal.say(f"{file} is written. Next: responses-acp check, then responses-acp setup EDITOR\n")
@@ -130,13 +137,25 @@ def typed(terminal: Terminal) -> str:
     return key
 
 
-async def _model(terminal: Terminal, server: Server, key: str | None, models: Models) -> Found:
-    """The model, from the server's list where it tells one."""
-    try:
-        found = await models(server, key)
-    except BridgeError as error:
-        terminal.say(f"The server tells no models now: {error}\n")
-        found = ()
+async def _listed(
+    terminal: Terminal, server: Server, key: str | None, models: Models
+) -> tuple[Sequence[Found], str | None]:
+    """The models that the server tells of, and the key: a typed one is typed until it is taken."""
+    while True:
+        try:
+            return await models(server, key), key
+        except BridgeError as error:
+            if key is None or not (
+                isinstance(error, Refused) and error.fault.status == _NOT_THIS_KEY
+            ):
+                terminal.say(f"The server tells no models now: {error}\n")
+                return (), key
+        terminal.say("The server refuses this key. Ctrl-C ends this.\n")
+        key = typed(terminal)
+
+
+def _model(terminal: Terminal, found: Sequence[Found]) -> Found:
+    """The one to use, from the server's list where it tells one."""
     if not found:
         return Found(_said(terminal, "The model's name:"))
     shown = found[:_SHOWN]
@@ -171,7 +190,11 @@ def _said(terminal: Terminal, question: str) -> str:
 
 def _may_replace(file: Path, terminal: Terminal) -> None:
     """NotDone where a file is there that is to stay."""
-    if file.exists():
+    try:
+        is_there = file.exists()
+    except OSError as error:
+        raise _unwritable(file, error) from None
+    if is_there:
         said = terminal.ask(f"{file} exists. Replace it? [y/N]")
         if said.lower() not in ("y", "yes"):
             raise NotDone(f"{file} stays as it is")
@@ -184,4 +207,9 @@ def _write(file: Path, content: str) -> None:
     except ConfigError as error:
         raise NotDone(f"these answers do not fit together: {error}") from None
     except OSError as error:
-        raise NotDone(f"{file} cannot be written: {error.strerror}") from None
+        raise _unwritable(file, error) from None
+
+
+def _unwritable(file: Path, error: OSError) -> NotDone:
+    remedy = "set XDG_CONFIG_HOME to a folder you can write to, or give --config FILE"
+    return NotDone(f"{file} cannot be written: {error.strerror}; {remedy}")

@@ -336,8 +336,12 @@ class _Reader:
         start, word = self._at, _OTHER.match(self._text, self._at)
         if word is None:
             raise self._odd("a value is expected")
+        try:
+            value = json.loads(word[0])
+        except ValueError:
+            raise self._odd("a number has too many digits") from None
         self._at = word.end()
-        return Node(start, self._at, json.loads(word[0]))
+        return Node(start, self._at, value)
 
     def _take(self, mark: str) -> None:
         if not self._text.startswith(mark, self._at):

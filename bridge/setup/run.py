@@ -30,7 +30,8 @@ def run(options: Namespace, terminal: Terminal | None = None) -> int:
     except BridgeError as error:
         sys.stderr.write(f"responses-acp setup: {error}\n")
     except OSError as error:
-        sys.stderr.write(f"responses-acp setup: {error.filename}: {error.strerror}\n")
+        where = error.filename or "the working directory"  # it may have been deleted
+        sys.stderr.write(f"responses-acp setup: {where}: {error.strerror}\n")
     except (EOFError, KeyboardInterrupt):
         sys.stderr.write("\nresponses-acp setup: stopped; nothing was written\n")
     else:
@@ -52,7 +53,9 @@ def _wish(options: Namespace) -> Wish:
 def _configuration(named: str | None) -> Path:
     file = default_file(os.environ) if named is None else Path(named).expanduser().absolute()
     if file is None:
-        raise NotDone("there is no place for a configuration: set HOME, or give --config FILE")
+        raise NotDone(
+            "there is no place for a configuration: set HOME to a folder that is there, or give --config FILE"
+        )
     return file
 
 

@@ -1,10 +1,15 @@
 """The person at the terminal: told something, asked something.
 
 It must not know what about.
+
+Rule: Ctrl-C ends the wait for an answer at once. An event loop would only note it, and wait on.
 """
 
 import getpass
+import signal
 import sys
+from collections.abc import Generator
+from contextlib import contextmanager
 from typing import Protocol
 
 from bridge.demo.play import write
@@ -42,13 +47,25 @@ class Person:
         write(text)
 
     def ask(self, question: str) -> str:
-        write(f"{question} ")
-        line = sys.stdin.readline()
+        with _interruptible():
+            write(f"{question} ")
+            line = sys.stdin.readline()
         if not line:
             raise EOFError
         return line.strip()
 
     def secret(self, question: str) -> str:
-        if self.can_ask:
-            return getpass.getpass(f"{question} ").strip()
-        return sys.stdin.readline().strip()
+        with _interruptible():
+            if self.can_ask:
+                return getpass.getpass(f"{question} ").strip()
+            return sys.stdin.readline().strip()
+
+
+@contextmanager
+def _interruptible() -> Generator[None]:
+    """SIGINT is a KeyboardInterrupt here, whoever else has taken it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
