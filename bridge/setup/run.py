@@ -54,7 +54,8 @@ def _configuration(named: str | None) -> Path:
     file = default_file(os.environ) if named is None else Path(named).expanduser().absolute()
     if file is None:
         raise NotDone(
-            "there is no place for a configuration: set HOME to a folder that is there, or give --config FILE"
+            "there is no place for a configuration: set HOME to a folder that is there, "
+            "or give --config FILE"
         )
     return file
 
