@@ -31,7 +31,7 @@ def _our_path(path: list[str]) -> list[str]:
 sys.path[:] = _our_path(sys.path)
 
 # The module `signal` on top of this one takes longer to load than everything here.
-from _signal import SIGTERM, default_int_handler, signal  # noqa: E402 (the path comes first)  # pyright: ignore[reportMissingImports, reportUnknownVariableType] (without a stub)
+import _signal  # noqa: E402 (the path comes first)  # pyright: ignore[reportMissingImports] (without a stub)
 
 from bridge.core.hello import (  # noqa: E402 (the path comes first)
     BadHandshake,
@@ -46,6 +46,8 @@ except ImportError:  # native Windows
     fcntl = None
 
 _REINSTALL = "install it anew, in an environment of its own: uv tool install responses-acp"
+_ENDINGS = ("SIGTERM", "SIGINT", "SIGHUP")
+"""Signals that are like the end of input, as far as the system has them; app.py takes over."""
 _LONGEST_HELLO = 64 * 1024
 """A first line that is longer is no `initialize` of any client: the program reads on."""
 
@@ -81,12 +83,19 @@ def _open_standard_files() -> None:
 
 def _agent(config: str | None, record: str | None = None) -> int:
     sys.excepthook = _die
-    signal(SIGTERM, default_int_handler)
+    for name in _ENDINGS:
+        if hasattr(_signal, name):
+            _signal.signal(getattr(_signal, name), _end)  # pyright: ignore[reportUnknownMemberType] (without a stub)
     try:
         code = _serve(config, record)
     except (KeyboardInterrupt, BrokenPipeError):
-        code = 0  # SIGTERM, SIGINT, an editor that is gone: like the end of input
+        code = 0  # a signal at the very end, an editor that is gone: like the end of input
     os._exit(code)  # waits for no thread
+
+
+def _end(_kind: int, _frame: object) -> None:
+    """End while nothing has begun. An exception would be lost in whatever is being loaded."""
+    os._exit(0)
 
 
 def _serve(config: str | None, record: str | None) -> int:

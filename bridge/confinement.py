@@ -6,6 +6,7 @@ offered says whether its commands are confined. What is remembered decides that,
 Rule 1: no command starts before the layers have been tried by this process.
 """
 
+import os
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -55,7 +56,11 @@ class Confinement:
 
 def _read(file: Path) -> str:
     try:
-        with file.open(encoding="ascii", errors="replace") as opened:
-            return opened.read(_LONGEST)
+        # O_NONBLOCK: a named pipe in its place must not make us wait.
+        descriptor = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        try:
+            return os.read(descriptor, _LONGEST).decode("ascii", "replace")
+        finally:
+            os.close(descriptor)
     except OSError:
         return ""

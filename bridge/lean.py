@@ -43,7 +43,7 @@ def delay_dataclasses() -> None:
 
 def _delayed(create: Callable[..., Any]) -> Callable[..., Any]:
     def create_later(name: str, *given: Any, **more: Any) -> Callable[..., Any]:
-        def method(self: object, *values: Any, **named: Any) -> Any:
+        def method(self: object, /, *values: Any, **named: Any) -> Any:
             made = create(name, *given, **more)
             for cls in type(self).__mro__:
                 if cls.__dict__.get(name) is method:

@@ -6,12 +6,14 @@ needs it.
 
 import os
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import field, replace
 from functools import partial
 from typing import Any, TypeAlias
 
 from bridge.calls import Toolbox
 from bridge.core import policy
+from bridge.errors import ConfigError
 from bridge.keys import Keys
 from bridge.session import Session
 from tools.base import Ended, Hold, Reach, Tool
@@ -42,7 +44,10 @@ class SessionShell:
 
     async def hold(self) -> Hold:
         """How a command that starts now would be held."""
-        hold = await self._shell(os.environ).hold()
+        try:
+            hold = await self._shell(os.environ).hold()
+        except ConfigError as error:
+            return Hold(refusal=f"no command runs: {error}")
         is_open = hold.strength == "none" and hold.reach != "danger-full-access"
         if not (is_open and self.session.config.sandbox.require):
             return hold
@@ -111,8 +116,13 @@ class Machine:
 
     async def log_in(self, session: Session) -> None:
         """Find out what the user's login shell makes of the environment."""
-        own = self.shell(session).environment(os.environ)
-        await session.login.read(own, partial(login_environment, own, session.cwd))
+        done = session.login.begin()
+        try:
+            with suppress(ConfigError):  # then no shell runs, as the first command will say
+                own = self.shell(session).environment(os.environ)
+                await session.login.read(own, partial(login_environment, own, session.cwd))
+        finally:
+            done.set()
 
     def toolboxes(
         self, user_folder: str | None, taped: Callable[[Tools], Tools] | None

@@ -51,7 +51,7 @@ from bridge.core.records import (
 )
 from bridge.core.rule import Rule
 from bridge.core.updates import Update
-from bridge.errors import BridgeError
+from bridge.errors import BridgeError, ConfigError
 from bridge.interrupted import interrupted
 from bridge.journal import Journal
 from bridge.responses.quirks import InForce, in_force
@@ -62,6 +62,11 @@ from tools.jobs import LocalJobs
 from tools.login import Login
 from tools.looks import Looks
 from tools.seen import Seen, digest
+
+_NO_SCRATCH = (
+    "there is no folder for temporary files: free some space, or set TMPDIR to a folder that can "
+    "be written"
+)
 
 
 @dataclass(eq=False, slots=True)
@@ -241,14 +246,17 @@ class Session:
 
     @property
     def scratch(self) -> str:
-        """The session's own temporary folder, made when first asked for.
+        """The session's own temporary folder, made when first asked for; ConfigError.
 
         Systems clear what lies in /tmp for days, and a command may remove it: then it is made anew.
         """
         if self._scratch is None or not _is_own_folder(self._scratch):
             import tempfile  # noqa: PLC0415 (it loads slowly; no session needs it to begin)
 
-            self._scratch = os.path.realpath(tempfile.mkdtemp(prefix="responses-acp-"))
+            try:
+                self._scratch = os.path.realpath(tempfile.mkdtemp(prefix="responses-acp-"))
+            except OSError as error:
+                raise ConfigError(_NO_SCRATCH) from error
         return self._scratch
 
     @property

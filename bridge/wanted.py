@@ -109,8 +109,7 @@ def _sent(server: McpServer, session: Session, environment: Mapping[str, str]) -
     match server:
         case StdioServer():
             given = {one.name: one.value for one in server.env}
-            own = {**_environment(session, environment), **given}
-            reach = Program((server.command, *server.args), own, session.cwd)
+            reach = _program(server, given, session, environment)
         case HttpServer():
             given = {one.name: one.value for one in server.headers}
             reach = Address(server.url, given)
@@ -122,18 +121,28 @@ def _sent(server: McpServer, session: Session, environment: Mapping[str, str]) -
     return Wanted(server.name, reach, "editor", secrets_of(given), wait=wait)
 
 
+def _program(
+    server: StdioServer, given: Mapping[str, str], session: Session, environment: Mapping[str, str]
+) -> Reach:
+    try:
+        own = {**_environment(session, environment), **given}
+    except ConfigError as error:
+        return Unreachable(str(error))
+    return Program((server.command, *server.args), own, session.cwd)
+
+
 def _configured(
     name: str, server: Server, session: Place, environment: Mapping[str, str]
 ) -> Wanted:
     named = secrets_of({**server.env, **server.headers})
     kept = [environment[name] for name in server.env_keep if name in environment]
+    key = None
     reach: Reach
     try:
         key = server.credentials(environment)
-    except (ConfigError, LoginRequired) as error:
-        key, reach = None, Unreachable(str(error))
-    else:
         reach = _reach(server, session, environment, key)
+    except (ConfigError, LoginRequired) as error:
+        reach = Unreachable(str(error))
     return Wanted(
         name,
         reach,

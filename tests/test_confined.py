@@ -17,6 +17,7 @@ from tools import sandbox
 from tools.base import Ended, Hold, Reach
 from tools.confined import ConfinedShell, SandboxFailed
 from tools.environment import child_environment, confined_environment
+from tools.guardian import Guardian
 from tools.layers import Layers, layers_of
 from tools.prctl import adopt_orphans
 from tools.probe import Probe
@@ -135,8 +136,14 @@ async def test_nothing_is_left_behind(stage: Stage) -> None:
 
 async def test_what_is_denied_and_what_was_planted_is_told(stage: Stage) -> None:
     denied = "file access denied under workspace-write mode"
+    told = (
+        "hooks and settings of git stay as they are, and so does what belongs to worktrees "
+        'elsewhere: "git-write" does not change that'
+    )
     ended = await stage.run("echo x > .git/hooks/pre-commit", git=True)
-    assert ended.notes == (denied,)
+    assert ended.notes == (denied, told)
+    ended = await stage.run("git config a.b c", git=True)
+    assert ended.notes == (denied, told)
     ended = await stage.run("echo x > .git/HEAD")
     assert (ended.notes[0], ended.notes[1][:19]) == (denied, ".git can be changed")
     ended = await stage.run("mkdir .vscode; echo x > .envrc; echo x > ok")
@@ -156,6 +163,18 @@ async def test_what_a_cancelled_command_planted_is_put_aside_too(stage: Stage) -
             await started.wait()
         tasks.cancel_scope.cancel()
     assert names(stage.root) == [".envrc.blocked", ".git"]
+
+
+async def test_what_is_put_aside_here_is_not_left_to_the_guardian(stage: Stage) -> None:
+    guardian = Guardian()
+    shell = replace(stage.shell, guardian=guardian)
+    ended = await shell.run(
+        "echo x > .envrc", cwd=str(stage.root), timeout=30, output=lambda _: None
+    )
+    assert len(ended.notes) == 1
+    (stage.root / ".envrc").touch()
+    guardian.close()
+    assert names(stage.root) == [".envrc", ".envrc.blocked", ".git"]
 
 
 async def test_a_clean_checkout_stays_clean(stage: Stage) -> None:
@@ -194,6 +213,21 @@ async def test_git_commits_in_every_kind_of_checkout(stage: Stage, tmp_path: Pat
     await check(tree, tree, 3)
     await check(stage.root, sub, 2)
     await check(sub, sub, 3)
+
+
+async def test_a_worktree_can_be_added_worked_in_and_removed(stage: Stage) -> None:
+    async def run(command: str, *, git: bool = True) -> str:
+        ended = await stage.run(command, git=git)
+        return ended.stdout + ended.stderr + "".join(ended.notes)
+
+    who = "git -c user.name=a -c user.email=b"
+    await run("git worktree add -q tree")
+    assert await run(f"cd tree && {who} commit -q --allow-empty -m x") == ""
+    assert await run("git gc -q 2>&1 | grep reflog; git -C tree checkout -q -b other") == ""
+    assert "Read-only file system" in await run("echo x > tree/.git", git=False)
+    assert "tree/.git.blocked" in await run("echo x > tree/.git; git status")
+    await run("mv tree/.git.blocked tree/.git", git=False)
+    assert "index" not in await run("git worktree remove --force tree; ls .git/worktrees")
 
 
 WRECKS = ("rm -rf .git", "mv .git x", "echo x > .git/hooks/h", "rm .git/HEAD", "rm -r .git/refs")

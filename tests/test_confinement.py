@@ -1,5 +1,6 @@
 """What can confine commands is remembered from one start to the next, and tried all the same."""
 
+import os
 from pathlib import Path
 from typing import cast
 
@@ -66,6 +67,12 @@ def test_a_damaged_memory_is_none(tmp_path: Path, kept: str) -> None:
     trial = Trial((FULL, ""))
     assert Confinement(tmp_path, trial.begin).expected().working == "NLS"
     assert trial.heard == 1
+
+
+def test_what_is_no_file_is_no_memory_and_makes_way(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "sandbox")
+    assert Confinement(tmp_path, Trial((FULL, "")).begin).tried().working == "NLS"
+    assert (tmp_path / "sandbox").read_text("ascii") == FULL
 
 
 def test_a_trial_that_fails_is_not_remembered(tmp_path: Path) -> None:

@@ -180,7 +180,9 @@ def test_a_denial_is_guessed_from_the_end_of_the_output(
         ("rm: cannot remove '.git/a': Read-only file system", "commands", "only by a line that"),
         ("[Errno 30] Read-only file system: '/w/.git/index'", "commands", '"git-write"'),
         ("rm: cannot remove '.git': Device or resource busy", "never", "by no command here"),
-        ("rm: cannot remove '.git/hooks/a': Read-only file system", "always", ""),
+        ("rm: cannot remove '.git/hooks/a': Read-only file system", "always", "stay as they are"),
+        ("could not write config file .git/config: Device or resource busy", "always", "stay as"),
+        ("'.git/objects/ab': Permission denied", "always", ""),
         ("rm: cannot remove '.gitignore': Permission denied", "commands", ""),
         (".git\nPermission denied", "commands", ""),
         ("not a repository: .git", "commands", ""),
@@ -190,10 +192,10 @@ def test_what_may_change_a_repository_is_told_where_one_was_denied(
     text: str, git: Git, note: str
 ) -> None:
     fence = replace(FENCE, git=git)
-    told = [one for one in denials(Ended("", text, 1), fence) if one.startswith(".git")]
+    told = [one for one in denials(Ended("", text, 1), fence) if one.startswith((".git", "hooks"))]
     assert (note in str(told)) if note else told == []
     planning = denials(Ended("", text, 1), replace(fence, reach="read-only"))
-    assert not any(one.startswith(".git") for one in planning)
+    assert not any(one.startswith((".git", "hooks")) for one in planning)
 
 
 @pytest.mark.parametrize(

@@ -115,3 +115,11 @@ def test_a_class_without_fields_has_values_that_are_equal():
 
     assert Empty() == Empty()
     assert repr(Empty()).endswith("Empty()")
+
+
+def test_fields_are_not_inherited():
+    with pytest.raises(TypeError, match="inherits no fields"):
+
+        @frozen
+        class More(Point):  # pyright: ignore[reportUnusedClass] (it cannot be made)
+            z: int = 0

@@ -42,13 +42,18 @@ def made() -> dict[str, Any]:
         a: int
         b: str = field(default="x", compare=False, repr=False)
 
-    return {"Plain": Plain, "Child": Child, "Frozen": Frozen}
+    @dataclass
+    class Odd:
+        self: int
+
+    return {"Plain": Plain, "Child": Child, "Frozen": Frozen, "Odd": Odd}
 
 
 def behaviour(classes: dict[str, Any]) -> list[object]:
     """What the classes do, as plain values."""
-    plain, child, frozen = classes.values()
+    plain, child, frozen, odd = classes.values()
     told: list[object] = [
+        repr(odd(self=1)),
         repr(plain(1)), repr(child(1, [2], 3, c="z")), repr(frozen(1)),
         plain(1).d, child(2).d, plain(1).b is plain(1).b,
         plain(1) == plain(1), plain(1) == plain(2), plain(1) == child(1),

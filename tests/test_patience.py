@@ -8,11 +8,12 @@ import pytest
 from anyio.abc import SocketAttribute
 
 from bridge.errors import Busy, Unreachable
+from bridge.responses.events import Ended, Event
 from bridge.responses.transport import Transport
 from tests.fake_responses import FakeResponses, Pause, Piece, Reply, said, stream
 from tests.skipped_time import BACKEND, no_waiting, skipped
 from tests.stage import stage
-from tests.test_transport import CERTIFICATE, Place, read_all, secure
+from tests.test_transport import BODY, CERTIFICATE, Place, read_all, secure
 
 pytestmark = pytest.mark.anyio
 
@@ -49,6 +50,29 @@ async def test_a_local_server_may_read_a_long_prompt_for_as_long_as_it_takes(
     await check(7200, Pause(7200), *HELLO)
     # Once it has begun, a sign of life every few minutes is what it takes.
     await check(800, b": prefill\n\n", *[Pause(200), b": prefill\n\n"] * 4, *HELLO)
+
+
+async def test_whoever_reads_slowly_makes_a_server_no_more_silent_than_it_is() -> None:
+    """An editor that takes nothing for a while holds up the reading, and not the server."""
+    signs = [Pause(90), b": alive\n\n"]
+    script = [*HELLO[:-1], *signs * 4, *HELLO[-1:]]
+
+    async def check(*seconds: float) -> None:
+        fake = FakeResponses(script)
+        async with fake.serve() as base_url:
+            place = Place(base_url=base_url, idle_timeout=100)
+            with no_waiting():
+                async with Transport() as transport, transport.stream(place, BODY) as batches:
+                    pauses = iter(seconds)
+                    events: list[Event] = []
+                    async for batch in batches:
+                        events += batch
+                        await anyio.sleep(next(pauses, 0))
+        assert isinstance(events[-1], Ended)
+
+    for quick in range(6):  # batches that are taken at once
+        await check(*[0] * quick, 95)
+        await check(*[0] * quick, 500)
 
 
 async def test_a_connection_that_died_while_idle_costs_no_wait() -> None:

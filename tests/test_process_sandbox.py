@@ -1,14 +1,16 @@
 """The real agent and its sandbox: what commands reach, and who is asked."""
 
 import os
+import signal
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.agent_process import KEY, Machine, begin_prompt, machine
-from tests.fake_editor import Editor, choose
+from tests.agent_process import KEY, PROGRAM, Machine, begin_prompt, machine
+from tests.fake_editor import Editor, agent_process, choose
+from tests.test_process import until
 from tests.test_repository import repository
 from tests.test_sandbox import missing
 from tools.layers import layers_of
@@ -137,6 +139,23 @@ async def test_only_lines_that_run_git_change_the_repository(tmp_path: Path) -> 
         assert "It commits." in question
         await editor.request("session/set_mode", {"sessionId": session, "modeId": "plan"})
         assert "Read-only file system" in await run(COMMIT)
+
+
+async def test_what_was_planted_is_put_aside_when_the_agent_is_killed(tmp_path: Path) -> None:
+    await needs_sandbox()
+    async with machine(tmp_path, settings=ORDINARY, sandbox={}) as here:
+        environment, command = here.environment, [*PROGRAM, "--config", str(here.config)]
+        async with agent_process(command, env=environment, cwd=here.workspace) as agent:
+            await agent.editor.initialize()
+            session = await agent.editor.new_session(here.workspace)
+            await begin_prompt(agent.editor, session)
+            plant = "echo x > .envrc; mkdir .vscode; touch planted; sleep 1000"
+            request = await here.model.request()
+            await request.ask_for("c", "shell", command=plant, description="d")
+            await until((here.workspace / "planted").exists)
+            os.kill(agent.pid, signal.SIGKILL)
+            names = {".envrc.blocked", ".vscode.blocked", "planted"}
+            await until(lambda: {path.name for path in here.workspace.iterdir()} == names)
 
 
 async def test_who_may_change_the_repository_is_a_setting(tmp_path: Path) -> None:

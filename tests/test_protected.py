@@ -53,6 +53,57 @@ def test_the_repository_of_a_worktree_may_be_written(root: Path) -> None:
     assert places[f"{root}/.git/hooks"] == places[f"{tree}/.git"] == "ro"
 
 
+def test_a_worktree_in_the_folder_may_be_written_and_go(root: Path) -> None:
+    git(root, "worktree", "add", "tree")
+    held = guard([str(root)])
+    places = {path: kind for kind, path in held.places}
+    assert places[f"{root}/.git/worktrees"] == "pin"
+    assert f"{root}/.git/worktrees/tree" not in places
+    git(root, "worktree", "remove", "tree")
+    assert put_aside(held.watched) == []
+    held = guard([str(root)])
+    git(root, "worktree", "add", "other")
+    assert put_aside(held.watched) == []
+    assert ("ro", f"{root}/other/.git") in guard([str(root)], sealed=True).places
+
+
+def test_worktrees_that_are_open_beside_it_may_be_written(root: Path) -> None:
+    git(root, "worktree", "add", "../tree")
+    roots = [str(root), str(root.with_name("tree"))]
+    for both in (roots, roots[::-1]):
+        places = {path: kind for kind, path in guard(both).places}
+        assert places[f"{root}/.git/worktrees/tree"] == "pin"
+        assert places[f"{root}/.git/worktrees/tree/commondir"] == "ro"
+    assert ("ro", f"{root}/.git/worktrees/tree") in guard(roots[:1]).places
+
+
+@pytest.mark.parametrize(
+    ("spoil", "moved"),
+    [
+        ("echo 'gitdir: ../evil' > tree/.git", ["tree/.git"]),
+        ("mv tree/.git x; ln -s x tree/.git", ["tree/.git"]),
+        ("echo x > .git/worktrees/tree/config.worktree", ["worktrees/tree/config.worktree"]),
+        ("echo ../../evil > .git/worktrees/tree/commondir", ["worktrees/tree/commondir"]),
+        ("mv .git/worktrees/tree x; ln -s ../../x .git/worktrees/tree", ["worktrees/tree"]),
+        ("mv .git/worktrees x; ln -s ../x .git/worktrees", [".git/worktrees"]),
+        ("git worktree add new; mkdir .git/worktrees/new/hooks", ["worktrees/new/hooks"]),
+        ("git worktree add new; ln -sf x .git/worktrees/new/commondir", ["new/commondir"]),
+        ("git worktree add new; rm .git/worktrees/new/commondir", []),
+        ("git worktree move tree new; git worktree lock new; git -C new checkout -b c", []),
+        ("rm -r tree; git worktree prune", []),
+    ],
+)
+def test_a_worktree_that_leads_elsewhere_is_put_aside(
+    root: Path, spoil: str, moved: list[str]
+) -> None:
+    git(root, "worktree", "add", "tree")
+    held = guard([str(root)])
+    subprocess.run(["bash", "-c", spoil], cwd=root, check=True, capture_output=True)
+    notes = put_aside(held.watched)
+    assert len(notes) == len(moved)
+    assert all(f"{path} to " in note for path, note in zip(moved, notes, strict=True))
+
+
 def test_a_sealed_repository_is_mounted_over_as_a_whole(root: Path) -> None:
     git(root, "worktree", "add", "../tree")
     (root / ".vscode").mkdir()

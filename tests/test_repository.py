@@ -32,7 +32,8 @@ def home(tmp_path: Path) -> Path:
 def test_a_plain_checkout_holds_its_repository(home: Path) -> None:
     root = repository(home / "a")
     at = f"{root}/.git"
-    assert layout(str(root)) == Layout((), (at,), tuple(f"{at}/{name}" for name in FIXED))
+    fixed = tuple(f"{at}/{name}" for name in FIXED)
+    assert layout(str(root)) == Layout((), (at,), fixed, (f"{at}/worktrees",))
 
 
 def test_a_folder_of_a_checkout_needs_the_repository_above(home: Path) -> None:
@@ -60,6 +61,23 @@ def test_a_worktree_needs_the_repository_it_was_added_to(home: Path) -> None:
     assert {f"{home}/b/.git", f"{own}/commondir", f"{common}/hooks"} < set(found.fixed)
     assert f"{common}/worktrees/c" in found.fixed
     assert own not in found.fixed
+
+
+def test_worktrees_in_the_folder_may_be_worked_in_and_others_not(home: Path) -> None:
+    common = f"{repository(home / 'a')}/.git"
+    for path in ("in/b", "../c", "gone", "astray"):
+        git(home / "a", "worktree", "add", path)
+    shutil.rmtree(home / "a" / "gone")
+    (home / "a" / "astray" / ".git").write_text("gitdir: ../.git/worktrees/b")
+    trees = f"{common}/worktrees"
+    found = layout(str(home / "a"))
+    assert found.worktrees == (trees,)
+    assert set(found.entries) == {f"{home}/a/in/b/.git", f"{home}/a/gone/.git"}
+    assert {f"{trees}/c", f"{trees}/astray", f"{trees}/b/config.worktree"} < set(found.fixed)
+    assert not {f"{trees}/b", f"{trees}/b/gitdir", f"{trees}/gone"} & set(found.fixed)
+    assert f"{home}/a/in/b/.git" in found.sealed().fixed
+    inner = layout(str(home / "a" / "in" / "b"))
+    assert (inner.entries, f"{trees}/gone" in inner.fixed) == ((), True)
 
 
 def test_a_submodule_needs_its_part_of_the_repository_around(home: Path) -> None:
@@ -95,6 +113,31 @@ def test_hooks_that_the_settings_name_are_fixed_too(home: Path) -> None:
     root = repository(home / "a")
     git(root, "config", "core.hooksPath", ".husky/_")
     assert f"{root}/.husky/_" in layout(str(root)).fixed
+
+
+def test_settings_that_settings_include_are_fixed_with_what_they_name(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = repository(home / "a")
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
+    git(root, "config", "include.path", "../team.conf")
+    git(root, "config", "includeIf.onbranch:x.path", str(home / "b" / "deep.conf"))
+    (root / "team.conf").write_text('[include]path = "more.conf" # and\n[include] path = team.conf')
+    (root / "more.conf").write_text("[core] hooksPath = .hooks\n")
+    (home / ".gitconfig").write_text("[include]\npath = ~/a/mine.conf\n[core]\nhooksPath = theirs")
+    named = ("team.conf", "more.conf", ".hooks", "mine.conf", "theirs")
+    wanted = {*(f"{root}/{name}" for name in named), f"{home}/b/deep.conf"}
+    assert wanted < set(layout(str(root)).fixed)
+    assert f"{home}/.gitconfig" not in layout(str(root)).fixed
+    assert wanted < set(layout(str(root)).sealed().fixed)
+
+
+def test_the_users_settings_are_fixed_in_a_checkout_that_holds_them(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(home / "me"))
+    assert f"{repository(home / 'me')}/.gitconfig" in layout(str(home / "me")).fixed
 
 
 def test_a_file_that_names_the_repository_of_others_is_not_believed(home: Path) -> None:

@@ -15,13 +15,13 @@ SECRET = "sk-very-secret"  # pragma: allowlist secret
 MODELS: list[type[schema.Params]] = [
     schema.AnyParams,
     schema.AuthenticateParams,
-    schema.NewSessionParams,
+    schema.WorkspaceParams,
     schema.LoadSessionParams,
     schema.ListSessionsParams,
     schema.SetModeParams,
     schema.SetConfigOptionParams,
     schema.PromptParams,
-    schema.CancelParams,
+    schema.SessionParams,
     schema.CancelRequestParams,
 ]
 
@@ -43,19 +43,19 @@ def check(model: type[schema.Params], params: dict[str, Any], said: str | dict[s
         (schema.AuthenticateParams, {"methodId": "m", "x": 1}, {"method_id": "m"}),
         (schema.AuthenticateParams, {"methodId": 5}, "methodId: Input should be a valid string"),
         (
-            schema.NewSessionParams,
+            schema.WorkspaceParams,
             {"cwd": "/w"},
             {"cwd": "/w", "mcp_servers": [], "additional_directories": []},
         ),
-        (schema.NewSessionParams, {"cwd": "w/x"}, "cwd must be an absolute path: w/x"),
-        (schema.NewSessionParams, {"cwd": ""}, "cwd must be an absolute path: "),
-        (schema.NewSessionParams, {"cwd": "w\ud800"}, "cwd must be an absolute path: w?"),
+        (schema.WorkspaceParams, {"cwd": "w/x"}, "cwd must be an absolute path: w/x"),
+        (schema.WorkspaceParams, {"cwd": ""}, "cwd must be an absolute path: "),
+        (schema.WorkspaceParams, {"cwd": "w\ud800"}, "cwd must be an absolute path: w?"),
         (
-            schema.NewSessionParams,
+            schema.WorkspaceParams,
             {"cwd": "/w", "additionalDirectories": ["\udcff"]},
             "additionalDirectories.0 must be an absolute path: ?",
         ),
-        (schema.NewSessionParams, {"mcpServers": []}, "cwd: Field required"),
+        (schema.WorkspaceParams, {"mcpServers": []}, "cwd: Field required"),
         (
             schema.LoadSessionParams,
             {"sessionId": "s", "cwd": "/w", "mcpServers": None},
@@ -70,8 +70,8 @@ def check(model: type[schema.Params], params: dict[str, Any], said: str | dict[s
             {"sessionId": "s", "modeId": "plan"},
             {"session_id": "s", "mode_id": "plan"},
         ),
-        (schema.CancelParams, {}, "sessionId: Field required"),
-        (schema.CancelParams, {"sessionId": None}, "sessionId: Input should be a valid string"),
+        (schema.SessionParams, {}, "sessionId: Field required"),
+        (schema.SessionParams, {"sessionId": None}, "sessionId: Input should be a valid string"),
         (
             schema.PromptParams,
             {},
@@ -211,7 +211,7 @@ PAIR = {"name": "KEY", "value": SECRET}
 def test_a_server_is_told_by_its_form_and_shows_no_secret(
     server: dict[str, Any], kind: type[schema.Params]
 ) -> None:
-    read = schema.read(schema.NewSessionParams, {"cwd": "/", "mcpServers": [server]})
+    read = schema.read(schema.WorkspaceParams, {"cwd": "/", "mcpServers": [server]})
     assert [type(one) for one in read.mcp_servers] == [kind]
     assert SECRET not in repr(read)
 
@@ -233,14 +233,14 @@ def test_a_server_is_told_by_its_form_and_shows_no_secret(
 )
 def test_a_broken_server_is_refused_without_repeating_it(servers: Any) -> None:
     with pytest.raises(EditorError, match=r"^mcpServers") as caught:
-        schema.read(schema.NewSessionParams, {"cwd": "/", "mcpServers": servers})
+        schema.read(schema.WorkspaceParams, {"cwd": "/", "mcpServers": servers})
     assert SECRET not in f"{caught.value!r} {caught.value.data}"
     assert caught.value.__context__ is None
 
 
 def test_a_server_of_no_form_is_taken_for_a_program() -> None:
     said = "mcpServers.0.stdio.command: Field required"
-    check(schema.NewSessionParams, {"cwd": "/", "mcpServers": [{"name": "n"}]}, said)
+    check(schema.WorkspaceParams, {"cwd": "/", "mcpServers": [{"name": "n"}]}, said)
 
 
 def test_params_read_elsewhere_are_all_kept() -> None:

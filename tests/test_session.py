@@ -30,10 +30,14 @@ from bridge.core.records import (
 )
 from bridge.core.rule import FOR_SESSION, exactly
 from bridge.core.rules import parsed
+from bridge.errors import ConfigError
+from bridge.keys import Keys
+from bridge.machine import Machine
 from bridge.permits import barred, decide
 from bridge.session import Prompt, Session
 from bridge.store import Store
 from tools.base import Access, Card
+from tools.layers import Layers
 
 CONFIG = """
 default_model = "a"
@@ -131,6 +135,28 @@ def test_the_scratch_folder_lives_as_long_as_the_session(tmp_path: Path) -> None
     one.close()
     assert not folder.exists()
     session(tmp_path).close()
+
+
+@pytest.mark.anyio
+async def test_without_a_place_for_temporary_files_commands_say_so_and_later_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A full disk, a machine that can only be read: it may pass."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "gone"))
+    one = session(tmp_path)
+    with pytest.raises(ConfigError, match="no folder for temporary files"):
+        assert one.scratch
+    here = Machine(Keys({}, print), Layers())
+    shell = here.shell(one)
+    with anyio.fail_after(10):
+        await here.log_in(one)
+        assert "no folder for temporary files" in (await shell.hold()).refusal
+        (tmp_path / "gone").mkdir()
+        assert (await shell.hold()).refusal == ""
+        ended = await shell.run("echo a", cwd=str(tmp_path), timeout=10, output=lambda _: None)
+        assert ended.stdout == "a\n"
+    here.close()
+    one.close()
 
 
 @pytest.mark.parametrize("found", ["nothing", "a link", "a file", "another user's folder"])

@@ -273,6 +273,26 @@ def test_a_signal_before_the_first_line_is_like_the_end_of_input(
         assert (process.returncode, out, complaints) == (0, b"", b"")
 
 
+@pytest.mark.parametrize("kind", ["SIGTERM", "SIGINT", "SIGHUP"])
+def test_a_signal_while_the_program_loads_is_like_the_end_of_input(
+    tmp_path: Path, kind: str
+) -> None:
+    """Compiled libraries make errors of their own out of an exception that comes in between."""
+    app = f"""
+import os, signal
+try:
+    os.kill(os.getpid(), signal.{kind})
+    import json
+except BaseException as error:
+    raise ImportError("cannot import what is needed") from error
+def serve(*a):
+    return 3
+"""
+    ended = run(program(tmp_path, app))
+    assert (ended.returncode, ended.stderr) == (0, b"")
+    assert json.loads(ended.stdout)["id"] == 1
+
+
 def test_an_editor_that_is_gone_is_like_the_end_of_input(echo: list[str]) -> None:
     read_end, write_end = os.pipe()
     os.close(read_end)

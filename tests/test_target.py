@@ -59,6 +59,19 @@ async def test_what_only_the_system_has_in_tmp_lies_outside(tmp_path: Path, name
     assert (await here.access("read", "/tmp/link")).outside
 
 
+async def test_what_git_runs_and_obeys_is_delicate_wherever_it_lies(tmp_path: Path) -> None:
+    here = workspace(tmp_path)
+    (here.root / ".git").mkdir()
+    (here.root / "hooks").mkdir()
+    (here.root / "link").symlink_to("hooks")
+    settings = "[core]\nhooksPath = link\n[include]\npath = ../team.conf\n"
+    here.put(".git/config", settings.encode())
+    for path, delicate in (("hooks/new", True), ("team.conf", True), ("hook", False)):
+        assert (await here.access("write", path, content="x")).protected is delicate
+        here.put(path, b"x")
+        assert not (await here.access("read", path)).secret
+
+
 async def test_the_workspace_is_meant_before_that(tmp_path: Path) -> None:
     if not tmp_path.is_relative_to("/tmp"):
         pytest.skip("the folder of these tests lies elsewhere")

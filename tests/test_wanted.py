@@ -1,12 +1,13 @@
 """Which MCP servers a session has, how they are reached, and what of them is secret."""
 
 import os
+import tempfile
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from bridge.acp.schema import NewSessionParams, read
+from bridge.acp.schema import WorkspaceParams, read
 from bridge.config import load
 from bridge.core.records import Opened
 from bridge.session import Session
@@ -29,7 +30,7 @@ def session(folder: Path, config: str = "", sent: list[Any] | None = None) -> Se
     loaded = load(str(file), ENVIRONMENT)
     opened = Opened("s", "/w", "now", "default", "m", None, "ask")
     made = Session(loaded, opened, Store(folder / "state").create(opened))
-    params = read(NewSessionParams, {"cwd": "/w", "mcpServers": sent or []})
+    params = read(WorkspaceParams, {"cwd": "/w", "mcpServers": sent or []})
     made.servers = tuple(params.mcp_servers)
     return made
 
@@ -169,3 +170,17 @@ def test_values_that_occur_by_chance_are_no_secrets(tmp_path: Path) -> None:
 def test_of_two_secrets_that_begin_alike_nothing_is_left() -> None:
     one = Wanted("s", Address("s", {}), "editor", ("long-enough", "long-enough-and-longer"))
     assert one.scrubbed("a long-enough-and-longer b") == "a [redacted] b"
+
+
+def test_without_a_place_for_temporary_files_no_program_is_started(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "gone"))
+    for one in (
+        only(tmp_path, sent=[{"name": "n", "command": "/c", "args": [], "env": []}]),
+        only(tmp_path, "[mcp.n]\ncommand = '/c'\n"),
+    ):
+        assert isinstance(one.reach, Unreachable)
+        assert "no folder for temporary files" in one.reach.why
+    far = only(tmp_path, "[mcp.n]\nurl = 'http://127.0.0.1:9'\n")
+    assert isinstance(far.reach, Address)

@@ -61,6 +61,7 @@ from tools.shell import CONFINED_SHELL
 from tools.table import TOOLS
 
 Line = dict[str, Any]
+Strength = Literal["full", "partial", "none"]
 
 CONFIG: Line = {
     "permission": "workspace-write",
@@ -137,12 +138,15 @@ class FakeModel:
             yield batches()
 
 
-@frozen
 class HeldShell(LocalShell):
     """A shell that says it holds commands; what it says is all it does."""
 
-    session: Session
-    strength: Literal["full", "partial", "none"]
+    __slots__ = ("session", "strength")
+
+    def __init__(self, of: LocalShell, session: Session, strength: Strength) -> None:
+        super().__init__(of.environment, of.scratch)
+        self.session = session
+        self.strength: Strength = strength
 
     async def hold(self) -> Hold:
         reach = policy.reach(self.session.mode, self.session.permission)
@@ -268,9 +272,9 @@ class Player:
 
     def _shell(self, session: Session) -> LocalShell:
         environment = child_environment({"PATH": "/usr/bin:/bin"}, (), (), session.scratch)
-        if "sandbox" in self.lines[0]:
-            return HeldShell(environment, session.scratch, session, self.lines[0]["sandbox"])
-        return LocalShell(environment, session.scratch)
+        shell = LocalShell(environment, session.scratch)
+        strength = self.lines[0].get("sandbox")
+        return shell if strength is None else HeldShell(shell, session, strength)
 
     def _say(self, line: Line) -> None:
         self.heard.append(line)

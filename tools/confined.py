@@ -9,7 +9,7 @@ printed.
 
 import os
 from collections.abc import Callable, Generator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import field, replace
 
 import anyio
@@ -21,7 +21,7 @@ from tools.frozen import frozen
 from tools.guardian import Guardian
 from tools.layers import Layers
 from tools.process import Launch, LocalShell, follow, script
-from tools.protected import Watched, put_aside
+from tools.protected import Watched, put_aside, told
 from tools.sandbox import Fence, Survey, denials, start, survey
 
 _READY = "ready"
@@ -40,7 +40,7 @@ class ConfinedShell:
     fence: Fence
     layers: Layers
     guardian: Guardian | None = field(default=None, kw_only=True)
-    """Ends commands when we are killed, where they are in no namespaces that do."""
+    """Ends commands when we are killed, and puts aside what they planted."""
 
     async def hold(self) -> Hold:
         """As well as this machine can."""
@@ -74,20 +74,27 @@ class ConfinedShell:
             started = (*start(self.layers, fence, found, cwd, say), *argv)
             launch = Launch(started, environment, "/", (*passed, say))
             moved: list[str] = []
-            try:
-                ended = await follow(
-                    launch,
-                    timeout=timeout,
-                    output=output,
-                    spill=fence.scratch,
-                    guardian=None if held and "N" in self.layers.working else self.guardian,
-                )
-            finally:
-                await _tidy(found.watched, moved)
+            with self._guarded(found.watched):
+                try:
+                    ended = await follow(
+                        launch,
+                        timeout=timeout,
+                        output=output,
+                        spill=fence.scratch,
+                        guardian=self.guardian,
+                    )
+                finally:
+                    await _tidy(found.watched, moved)
             said = _heard(hear)
         if said != _READY and not ended.timed_out:
             raise SandboxFailed(said or ended.stderr.strip() or "the sandbox did not start")
         return replace(ended, notes=(*(denials(ended, fence) if held else ()), *moved))
+
+    def _guarded(self, watched: tuple[Watched, ...]) -> AbstractContextManager[None]:
+        """Until the places were looked at, somebody is to do so if we are killed."""
+        if self.guardian is None or not watched:
+            return nullcontext()
+        return self.guardian.tidying(told(watched))
 
     def _fence(self, reach: Reach | None, *, git: bool) -> Fence:
         """What holds for one command."""

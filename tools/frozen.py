@@ -22,8 +22,10 @@ _FIELDS = "__dataclass_fields__"
 def frozen(cls: type[T]) -> type[T]:
     """A slotted dataclass that compares, hashes and prints by its fields.
 
-    It inherits no fields.
+    TypeError if it would inherit some.
     """
+    if any(_FIELDS in vars(base) for base in cls.__mro__[1:]):
+        raise TypeError(f"{cls.__qualname__}: plain data inherits no fields")
     types: dict[str, Any] = getattr(cls, "__annotations__", {})
     body = {name: value for name, value in vars(cls).items() if name not in _OF_AN_UNSLOTTED_CLASS}
     given = {name: body.pop(name) for name in types if name in body}

@@ -5,6 +5,7 @@ neither changed nor moved. Nothing is made in the workspace to hold a place.
 Rule 2: what does not exist is looked for after the command, and put aside under another name.
 """
 
+import json
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -13,7 +14,7 @@ from dataclasses import replace
 from tools.frozen import frozen
 from tools.paths import PROTECTED, is_inside
 from tools.regular import anchored
-from tools.repository import Layout, layout
+from tools.repository import OF_A_WORKTREE, Layout, layout, leads_to_common, read_text
 
 Place = tuple[str, str]
 """A kind of place, as tools/confine.py knows them, and its path."""
@@ -35,6 +36,10 @@ class Watched:
     path: str
     before: str | None
     """None: nothing was there; else where the symbolic link pointed."""
+    text: str | None = None
+    """What the file holds unless it goes; None: it was no file."""
+    known: tuple[str, ...] | None = None
+    """It holds what belongs to worktrees, of which this was there; None: it is no such folder."""
 
 
 @frozen
@@ -50,7 +55,7 @@ def guard(roots: Sequence[str], *, sealed: bool = False) -> Guard:
 
     sealed: their repositories stay as they are, with all that is in them.
     """
-    layouts = [layout(root) for root in roots]
+    layouts = [layout(root, roots) for root in roots]
     around_them = [path for one in layouts for path in one.write if path not in roots]
     if sealed:
         layouts = [one.sealed() for one in layouts]
@@ -68,7 +73,11 @@ def guard(roots: Sequence[str], *, sealed: bool = False) -> Guard:
             places[path] = "ro"
         else:
             watched[path] = Watched(path, None)
-    pinned = (path for one in layouts for path in one.pinned if os.path.isdir(path))
+    for one in layouts:
+        watched |= {path: _with_worktrees(path) for path in one.worktrees}
+        entries = filter(os.path.lexists, one.entries)
+        watched |= {path: Watched(path, None, read_text(path)) for path in entries}
+    pinned = (path for one in layouts for path in (*one.pinned, *one.worktrees) if _is_folder(path))
     places |= {path: places.get(path, "pin") for path in pinned}
     return Guard(tuple((kind, path) for path, kind in places.items()), tuple(watched.values()))
 
@@ -91,6 +100,21 @@ def _is_folder(path: str) -> bool:
     return os.path.isdir(path) and not os.path.islink(path)
 
 
+def _with_worktrees(folder: str) -> Watched:
+    """The folder, as it is now."""
+    known = (f"{name}/{one}" for name in _listed(folder) for one in OF_A_WORKTREE)
+    return Watched(
+        folder, None, None, tuple(it for it in known if os.path.lexists(f"{folder}/{it}"))
+    )
+
+
+def _listed(folder: str) -> list[str]:
+    try:
+        return sorted(os.listdir(folder))
+    except OSError:
+        return []
+
+
 def _between(base: str, path: str) -> list[str]:
     """The folders between one that is mounted and a path inside, outer ones first."""
     found: list[str] = []
@@ -99,30 +123,67 @@ def _between(base: str, path: str) -> list[str]:
     return found
 
 
+def told(watched: Iterable[Watched]) -> list[str]:
+    """Each of them as a line of text."""
+    return [json.dumps([one.path, one.before, one.text, one.known]) for one in watched]
+
+
+def watched_of(lines: Iterable[str]) -> list[Watched]:
+    """What told() made lines of."""
+    found = [json.loads(line) for line in lines]
+    return [
+        Watched(path, before, text, None if known is None else tuple(known))
+        for path, before, text, known in found
+    ]
+
+
 def put_aside(watched: Iterable[Watched]) -> list[str]:
     """Rename what appeared under a watched name; gives a sentence for each.
 
     What a link leads to on the way there lies elsewhere and is none of the command's.
     """
     return [
-        f"moved {one.path} to {moved}: other programs could run what it holds"
+        f"moved {path} to {moved}: other programs could run what it holds"
         for one in watched
-        if (moved := _moved(one))
+        for path, moved in _moved(one)
     ]
 
 
-def _moved(one: Watched) -> str | None:
-    """Where that went which was new at a watched place; None: nothing was, or it stays."""
+def _moved(one: Watched) -> list[tuple[str, str]]:
+    """What was new at a watched place and is not to stay, and where it went."""
     try:
         with anchored(one.path) as name:
-            held = replace(one, path=name)
-            aside = _renamed(name) if _is_new(held) else None
+            found = list(_strange(replace(one, path=name)))
+            moved = [(path, aside) for path in found if (aside := _renamed(path))]
     except OSError:
-        return None
-    return aside and os.path.join(os.path.dirname(one.path), os.path.basename(aside))
+        return []
+    return [
+        (one.path + path.removeprefix(name), one.path + aside.removeprefix(name))
+        for path, aside in moved
+    ]
+
+
+def _strange(one: Watched) -> Iterator[str]:
+    """What is new at a watched place and could run something."""
+    if one.known is None or os.path.islink(one.path):
+        if _is_new(one):
+            yield one.path
+        return
+    for tree in _listed(one.path):
+        at = f"{one.path}/{tree}"
+        if os.path.islink(at):
+            yield at
+            continue
+        if os.path.lexists(f"{at}/commondir") and not leads_to_common(at):
+            yield f"{at}/commondir"
+        new = (name for name in OF_A_WORKTREE if f"{tree}/{name}" not in one.known)
+        yield from (f"{at}/{name}" for name in new if os.path.lexists(f"{at}/{name}"))
 
 
 def _is_new(one: Watched) -> bool:
+    if one.text is not None:
+        is_file = os.path.isfile(one.path) and not os.path.islink(one.path)
+        return os.path.lexists(one.path) and not (is_file and read_text(one.path) == one.text)
     if os.path.basename(one.path) == ".git" and one.before is None:
         return os.path.lexists(one.path) and not _is_plain_repository(one.path)
     now = os.readlink(one.path) if os.path.islink(one.path) else None

@@ -140,8 +140,11 @@ _SEALED = {
     "commands": ".git can be changed only by a line that runs git itself, and names .git nowhere "
     'else, or with sandbox_permissions "git-write"',
     "never": ".git can be changed by no command here: the user has it so",
+    "always": "hooks and settings of git stay as they are, and so does what belongs to worktrees "
+    'elsewhere: "git-write" does not change that',
 }
-"""What is said where a command would have changed a repository that it may not."""
+"""By who may change repositories: what is said where a command could not."""
+_FIXED = re.compile(r"\b(config|hooks|info|worktrees)\b")
 _TAIL = 4000
 """Characters at the end of the output in which a reason is looked for."""
 
@@ -155,13 +158,14 @@ def denials(ended: Ended, fence: Fence) -> tuple[str, ...]:
     notes: list[str] = []
     if _REFUSED.search(text):
         notes.append(f"file access denied {under}")
-    if fence.git in _SEALED and fence.reach == "workspace-write" and _is_of_git(text):
+    if fence.reach == "workspace-write" and _is_of_git(text, fence.git):
         notes.append(_SEALED[fence.git])
     if not fence.network and _UNREACHED.search(text):
         notes.append(f"network access denied {under}")
     return tuple(notes)
 
 
-def _is_of_git(text: str) -> bool:
-    """Whether something in a repository was refused."""
-    return any(_REFUSED.search(line) and names(line, bare=False) for line in text.splitlines())
+def _is_of_git(text: str, git: Git) -> bool:
+    """Whether something in a repository was refused; of an open one, a part that stays as it is."""
+    lines = (line for line in text.splitlines() if _REFUSED.search(line))
+    return any(names(it, bare=False) and (git != "always" or _FIXED.search(it)) for it in lines)

@@ -10,6 +10,7 @@ from tools import paths
 from tools.base import Access, Context, Files, FileTooLarge, NotRegular, Result
 from tools.frozen import frozen
 from tools.regular import LED_AWAY
+from tools.repository import kept
 
 Verb = Literal["read", "edit", "write", "search"]
 
@@ -47,7 +48,8 @@ async def locate(verb: Verb, file_path: str, context: Context) -> Target | Resul
     resolved = await context.files.resolve(path)
     roots = (*context.roots, *own, *(context.readable if verb == "read" else ()))
     access = _access(verb, path, resolved, roots)
-    ours = any(paths.is_inside(resolved, one) for one in context.private)
+    of_git = () if verb in ("read", "search") else await run_sync(kept, context.roots)
+    ours = any(paths.is_inside(resolved, one) for one in (*context.private, *of_git))
     delicate = replace(
         access,
         secret=access.secret or is_hidden(resolved, context),

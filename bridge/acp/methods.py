@@ -278,7 +278,7 @@ def _check(blocks: Iterable[Item], *, images: bool) -> None:
             raise EditorError(INVALID_PARAMS, f'prompt: content of type "{block["type"]}": {why}')
 
 
-def _cancel(agent: Agent, params: schema.CancelParams) -> None:
+def _cancel(agent: Agent, params: schema.SessionParams) -> None:
     session = agent.sessions.get(params.session_id)
     if session is not None:
         session.cancel()
@@ -314,9 +314,9 @@ METHODS: dict[str, Method[Any]] = {
     "initialize": Method(schema.AnyParams, _initialize),
     "authenticate": Method(schema.AuthenticateParams, _authenticate),
     "logout": Method(schema.AnyParams, _logout),
-    "session/new": Method(schema.NewSessionParams, sessions.new),
+    "session/new": Method(schema.WorkspaceParams, sessions.new),
     "session/load": Method(schema.LoadSessionParams, sessions.load),
-    "session/resume": Method(schema.ResumeSessionParams, sessions.resume),
+    "session/resume": Method(schema.LoadSessionParams, sessions.resume),
     "session/list": Method(schema.ListSessionsParams, sessions.listed),
     "session/close": Method(schema.SessionParams, sessions.close),
     "session/delete": Method(schema.SessionParams, sessions.delete),
@@ -326,6 +326,6 @@ METHODS: dict[str, Method[Any]] = {
 """Beside these stands session/prompt, whose answer comes later."""
 
 NOTES: dict[str, Notification[Any]] = {
-    "session/cancel": Notification(schema.CancelParams, _cancel),
+    "session/cancel": Notification(schema.SessionParams, _cancel),
     "$/cancel_request": Notification(schema.CancelRequestParams, _cancel_request),
 }

@@ -291,29 +291,21 @@ class AuthenticateParams(Params):
 
 
 class WorkspaceParams(Params):
-    """Where a session works, and with whom."""
+    """session/new: where a session works, and with whom."""
 
     cwd: AbsolutePath
     mcp_servers: OrEmpty[McpServer] = []
     additional_directories: OrEmpty[AbsolutePath] = []
 
 
-class NewSessionParams(WorkspaceParams):
-    """session/new."""
-
-
 class SessionParams(Params):
-    """Whatever is about one session, such as session/close and session/delete."""
+    """session/cancel, session/close, session/delete, and the beginning of others."""
 
     session_id: str
 
 
 class LoadSessionParams(SessionParams, WorkspaceParams):
-    """session/load."""
-
-
-class ResumeSessionParams(SessionParams, WorkspaceParams):
-    """session/resume."""
+    """session/load and session/resume."""
 
 
 class ListSessionsParams(Params):
@@ -349,10 +341,6 @@ class PromptParams(SessionParams):
     """session/prompt."""
 
     prompt: list[ContentBlock]
-
-
-class CancelParams(SessionParams):
-    """session/cancel."""
 
 
 class CancelRequestParams(Params):

@@ -27,7 +27,7 @@ _STEPS_AT_ONCE = 32
 """Updates of a load between two looks at what else there is to do."""
 
 
-def new(agent: Agent, params: schema.NewSessionParams) -> Answered:
+def new(agent: Agent, params: schema.WorkspaceParams) -> Answered:
     """Open a new session."""
     agent.demand_login()
     cwd, directories = _workspace(agent, params)
@@ -73,7 +73,7 @@ def load(agent: Agent, params: schema.LoadSessionParams) -> Pending:
     return _restoring(agent, session, show(), after)
 
 
-def resume(agent: Agent, params: schema.ResumeSessionParams) -> Pending:
+def resume(agent: Agent, params: schema.LoadSessionParams) -> Pending:
     """Open a stored session without showing anything of it."""
     # ACP, Session Setup, Resuming a Session: the conversation must not be replayed.
     session, records = _open_again(agent, params)
@@ -117,9 +117,7 @@ def delete(agent: Agent, params: schema.SessionParams) -> Pending:
     return Pending(run)
 
 
-def _open_again(
-    agent: Agent, params: schema.LoadSessionParams | schema.ResumeSessionParams
-) -> tuple[Session, Iterator[Record]]:
+def _open_again(agent: Agent, params: schema.LoadSessionParams) -> tuple[Session, Iterator[Record]]:
     """A stored session, and its records, each of which is applied as it is taken."""
     if params.session_id in agent.sessions:
         raise EditorError(

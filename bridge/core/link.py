@@ -9,10 +9,11 @@ from collections.abc import Iterator
 from urllib.parse import unquote
 
 from tools.frozen import frozen
+from tools.late import pattern
 
 _LINES = r"L?(\d{1,9})(?:[-:]L?(\d{1,9}))?"
-_FRAGMENT = re.compile(_LINES)
-_END = re.compile(rf"(.+):{_LINES}", re.DOTALL)
+_FRAGMENT = pattern(_LINES)
+_END = pattern(rf"(.+):{_LINES}", re.DOTALL)
 _HERE = ("", "localhost")
 
 

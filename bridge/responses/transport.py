@@ -341,6 +341,8 @@ class _Reply:
                     self._has_begun = True
                     if self._pieces:
                         self._reading.deadline = inf  # nobody waits, and it is not silent
+                    else:
+                        self._be_patient()
                     self._pieces.append(data)
                     self._size += len(data)
                     self._news.set()
