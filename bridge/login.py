@@ -21,7 +21,8 @@ from bridge.setup.entry import NotDone
 from bridge.setup.first import typed
 from bridge.setup.terminal import Person, Terminal
 
-_REFUSED = (401, 403)
+_REFUSED, _FORBIDDEN = 401, 403
+"""For a key that is none, and for one that may not list models; it may be good for answers."""
 _SECONDS = 20.0
 
 
@@ -103,6 +104,8 @@ async def _tried(provider: Provider, key: str) -> str:
                 greeting = await transport.greet(provider.endpoint(key))
     except (BridgeError, TimeoutError):
         return "The server cannot be asked now, so the key was not tried."
-    if greeting.status in _REFUSED:
+    if greeting.status == _REFUSED:
         raise NotDone(f"the server refuses this key (HTTP {greeting.status}); it was not kept")
+    if greeting.status == _FORBIDDEN:
+        return "The server does not let this key list its models; responses-acp check tries more."
     return "The server takes the key."

@@ -86,7 +86,7 @@ LIST: Any = {"data": [{"id": "gpt-5"}, {"id": "gpt-5-mini"}]}
         ("gpt-5", 404, None, "ok", "tells no list"),
         ("gpt-5", 200, {"data": []}, "ok", "tells no list"),
         ("gpt-5", 401, LIST, "fault", "refuses the key (HTTP 401)"),
-        ("gpt-5", 403, None, "fault", "refuses the key (HTTP 403)"),
+        ("gpt-5", 403, None, "warning", "does not let this key list its models (HTTP 403)"),
         ("gpt-5", 302, None, "warning", "HTTP 302 to GET /models; check base_url"),
     ],
 )

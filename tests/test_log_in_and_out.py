@@ -147,6 +147,14 @@ async def test_a_key_that_the_server_refuses_is_not(
     assert not kept.key_for(folder / "keys.json", url)
 
 
+@pytest.mark.anyio
+async def test_a_key_that_may_not_list_models_is_kept(tmp_path: Path, folder: Path) -> None:
+    async with FakeResponses(Reply(status=403), any_body=True).serve() as url:
+        code, text = await run_sync(partial(command, "login", configured(tmp_path, url), KEY))
+    assert (code, keys(folder)) == (0, {url: KEY})
+    assert "does not let this key list its models" in text
+
+
 def test_a_key_is_kept_untried_where_nobody_answers(
     tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

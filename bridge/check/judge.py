@@ -22,7 +22,9 @@ _MANY = 5
 """Pieces of text from which on an answer counts as streamed."""
 _SLOW, _SUDDEN = 1.5, 0.05
 """A wait, in seconds, long enough to tell; and the part of it that held-back events come in."""
-_OK, _LIST_WANTED, _REFUSED = 200, (200, 404, 405, 501), (401, 403)
+_OK, _LIST_WANTED, _REFUSED = 200, (200, 404, 405, 501), 401
+_FORBIDDEN = 403
+"""A key may be good for answers, and not for the list of models."""
 
 TOOL, WORD = "report", "ready"
 """The tool that the model is to call, and what it is to say by it."""
@@ -77,9 +79,12 @@ def _issuer(given: Mapping[str, object]) -> str | None:
 
 def model(name: str, status: int, listed: Json) -> Finding:
     """About the model's name, by what the server answered to GET /models."""
-    if status in _REFUSED:
+    if status == _REFUSED:
         remedy = "check the key, where it comes from, and key_header"
         return fault(f"the server refuses the key (HTTP {status})", remedy)
+    if status == _FORBIDDEN:
+        what = f"the server does not let this key list its models (HTTP {status})"
+        return warning(what, "what comes next shows whether it may ask for answers")
     known = {plain(one.id): one.id for one in models_in(listed)} if status == _OK else {}
     if plain(name) in known:
         return ok(f"{name} is in the server's list of {len(known)}")
