@@ -43,9 +43,11 @@ def test_the_first_place_that_differs_is_named(wanted: Any, got: Any, expected: 
         (update(sessionUpdate="tool_call_update", toolCallId="c", content=[]), False),
         (update(sessionUpdate="tool_call_update", toolCallId="c", status="failed"), True),
         (update(sessionUpdate="agent_message_chunk", content={}), True),
+        (update(sessionUpdate="agent_message_chunk", messageId="m1.0", content={}), True),
+        (update(sessionUpdate="agent_message_chunk", messageId="n1", content={}), False),
     ],
 )
-def test_what_hangs_on_the_clock_is_not_compared(said: Line, is_compared: bool) -> None:
+def test_what_no_two_runs_share_is_not_compared(said: Line, is_compared: bool) -> None:
     assert likeness.is_compared(said) == is_compared
 
 

@@ -1,8 +1,8 @@
 """Whether two runs say the same: what is not compared, and the first place that differs.
 
 Not compared is what no two runs share (ids of sessions, times, how often the output of a command
-was shown) and what every version says in words of its own (its name, the instructions, the
-descriptions of tools), which would hide all that comes after it.
+was shown) and what every version and machine says in words of its own (its name, the instructions,
+the descriptions of tools, what /status and /log tell), which would hide all that comes after it.
 """
 
 from typing import Any, cast
@@ -14,6 +14,8 @@ Line = dict[str, Any]
 MISSING = "nothing"
 _UNSEEN = frozenset({"notice", "available_commands_update"})
 """Updates that depend on the clock, or on files that no recording holds."""
+_TOLD = "n"
+"""How the ids of messages of our own begin (core/records.py)."""
 _REMOTE = "mcp__"
 """How the names of tools begin that an MCP server offers; none of them runs in a replay."""
 
@@ -24,7 +26,7 @@ def is_compared(message: Line) -> bool:
     if update is None:
         # What the editor has not saved is part of what tools find.
         return not str(message.get("method")).startswith("fs/")
-    if update.get("sessionUpdate") in _UNSEEN:
+    if update.get("sessionUpdate") in _UNSEEN or str(update.get("messageId")).startswith(_TOLD):
         return False
     # What a running command printed so far.
     is_glimpse = update.keys() <= {"sessionUpdate", "toolCallId", "content", "_meta"}
