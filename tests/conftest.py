@@ -1,6 +1,7 @@
 """What every test shares."""
 
 import os
+import signal
 from collections.abc import Generator
 from pathlib import Path
 
@@ -9,6 +10,10 @@ from hypothesis import settings
 
 from tests import pairing, wheels
 from tests import toad as terminal_client
+
+# A shell has what it runs beside itself ignore the interrupt, and with it all that this starts.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # CI judges the change and not its luck: there the examples are the same every time.
 # How long an example takes says more of the machine than of the program.

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.agent_process import KEY, PROGRAM, Machine, begin_prompt, machine
-from tests.fake_editor import Editor, agent_process, choose
+from tests.fake_editor import Agent, Editor, agent_process, choose
 from tests.test_process import until
 from tests.test_repository import repository
 from tests.test_sandbox import missing
@@ -25,8 +25,12 @@ ORDINARY = {"permission": "workspace-write"}
 STEAL = (
     "for p in /proc/[0-9]*/environ; do tr '\\0' '\\n' < $p; done 2>/dev/null | grep -c ^TEST_KEY="
 )
-FORGE = "for p in /proc/[0-9]*/fd/1; do case $(readlink $p) in pipe*) [ $p -ef /proc/self/fd/1 ] || echo forged > $p;; esac; done 2>/dev/null"  # noqa: E501
 PARENT = "tr '\\0' '\\n' < /proc/$PPID/environ | grep -c ^TEST_KEY="
+
+
+def forge(agent: Agent) -> str:
+    """Writes into every file that the agent has open, and into no other process's."""
+    return f"for file in /proc/{agent.pid}/fd/*; do echo forged > $file; done 2>/dev/null"
 
 
 async def needs_sandbox() -> None:
@@ -72,7 +76,7 @@ async def test_a_command_runs_unasked_and_finds_no_key(tmp_path: Path) -> None:
         assert await shell(here, editor, session, "echo hi > a; cat a") == "hi\n"
         assert "sandbox_permissions" in offered(here)
         assert (await shell(here, editor, session, STEAL)).startswith("0\n")
-        await shell(here, editor, session, FORGE)
+        await shell(here, editor, session, forge(agent))
         text = await shell(here, editor, session, f"cat {here.config}; ls {tmp_path}/home/state")
         assert KEY not in text
         assert "base_url" not in text
@@ -178,7 +182,7 @@ async def test_root_finds_no_key_with_full_access_either(tmp_path: Path) -> None
         session = await agent.editor.new_session(here.workspace)
         assert (await shell(here, agent.editor, session, PARENT)).startswith("0\n")
         assert (await shell(here, agent.editor, session, STEAL)).startswith("0\n")
-        await shell(here, agent.editor, session, FORGE)
+        await shell(here, agent.editor, session, forge(agent))
         assert await shell(here, agent.editor, session, "touch a && chown 1 a && id -u") == "0\n"
 
 
