@@ -18,7 +18,7 @@ import pytest
 
 from bridge.config import Provider, load
 from bridge.core.catalogue import Found
-from bridge.errors import LoginRequired
+from bridge.errors import ConfigError, LoginRequired
 from bridge.setup import first, providers
 from bridge.setup import run as command
 from bridge.setup.editors import EDITORS, Home, Launch, place_of
@@ -436,7 +436,7 @@ async def test_a_typed_key_is_kept_apart_and_for_one_address(tmp_path: Path) -> 
 async def test_what_does_not_fit_is_asked_again(tmp_path: Path) -> None:
     told, made = await asked(
         tmp_path / "c",
-        "99", "x", "7", "ftp://x", "http://127.0.0.1:9/v1", "5", "", "local", "y",
+        "99", "x", "7", "ftp://x", "http://127.0.0.1:9/v1", "5", "", "", "local", "y",
         models=LoginRequired("no key"),
     )  # fmt: skip
     assert "a number from 1 to 11, please" in told.text
@@ -523,6 +523,27 @@ def test_the_command_ends_with_a_sentence_and_a_code(
 
 
 @pytest.mark.anyio
+async def test_a_wrong_address_can_be_put_right(tmp_path: Path) -> None:
+    told = Told(
+        ["7", "http://127.0.0.1:9/wrong", "5", "nonsense", "http://127.0.0.1:9/v1", "1", "y"]
+    )
+    tried: list[str] = []
+
+    async def listed(server: Provider, _: str | None) -> Sequence[Found]:
+        tried.append(server.base_url)
+        if server.base_url.endswith("wrong"):
+            raise ConfigError("HTTP 404")
+        return [Found("small")]
+
+    file = tmp_path / "config.toml"
+    await first.configure(file, told, {"XDG_CONFIG_HOME": str(tmp_path)}, listed)
+    assert tried == ["http://127.0.0.1:9/wrong", "http://127.0.0.1:9/v1"]
+    made = tomllib.loads(file.read_text(encoding="utf-8"))
+    assert made["providers"]["llamacpp"]["base_url"] == "http://127.0.0.1:9/v1"
+    assert not told.answers
+
+
+@pytest.mark.anyio
 async def test_the_list_comes_from_the_server(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -555,7 +576,7 @@ async def test_a_typed_key_that_the_server_refuses_is_asked_for_again(
         assert json.loads((tmp_path / "responses-acp/keys.json").read_text()) == {url: KEY}
         assert "The server refuses this key." in told.text
         # This key may be good, though it may not list models.
-        told.answers = ["y", "8", url, "4", "small", ""]
+        told.answers = ["y", "8", url, "4", "", "small", ""]
         await command.first_questions(file, told)
     assert "The server tells no models now" in told.text
     assert not told.secrets

@@ -28,6 +28,7 @@ from bridge.setup.terminal import Terminal
 Models: TypeAlias = Callable[[Server, str | None], Awaitable[Sequence[Found]]]
 """The models that a server tells of, asked with this key; BridgeError."""
 
+_OTHER_ADDRESS = "Is the address right? Another one, or Enter to go on with this:"
 _SHOWN = 40
 _NOT_THIS_KEY = 401
 """The status for a key that is none; 403 may only mean that it may not list models."""
@@ -41,12 +42,14 @@ async def configure(
     provider = PROVIDERS[_chosen(terminal, "Which server?", [one.title for one in PROVIDERS])]
     base_url, deployment = _address(terminal, provider)
     source, key = _key(terminal, provider, environment)
-    server = _server(provider, base_url, source)
-    if deployment:
-        model = Found(deployment)
-    else:
+    found: Sequence[Found] = ()
+    while not deployment:
+        server = _server(provider, base_url, source)
         found, key = await _listed(terminal, server, key, models)
-        model = _model(terminal, found)
+        if found or provider.is_fixed or not (other := terminal.ask(_OTHER_ADDRESS)):
+            break
+        base_url, deployment = _address(terminal, provider, other)
+    model = Found(deployment) if deployment else _model(terminal, found)
     content = written(Answers(provider, base_url, source, model))
     terminal.say(f"\n{content}\n")
     if terminal.ask(f"Write this to {file}? [Y/n]").lower() in ("n", "no"):
@@ -61,19 +64,20 @@ async def configure(
     terminal.say(f"{file} is written. Next: responses-acp check, then responses-acp setup EDITOR\n")
 
 
-def _address(terminal: Terminal, provider: Provider) -> tuple[str, str | None]:
+def _address(terminal: Terminal, provider: Provider, said: str = "") -> tuple[str, str | None]:
     """The base URL, and the name of the model if it was part of what was typed."""
     if provider.is_fixed:
         return provider.base_url, None
     hint = "the address that the portal shows" if provider.table == "azure" else "base_url"
+    offered = f" [{provider.base_url}]" if provider.base_url else ""
     while True:
-        offered = f" [{provider.base_url}]" if provider.base_url else ""
-        said = terminal.ask(f"Where is it? {hint}{offered}:") or provider.base_url
+        said = said or terminal.ask(f"Where is it? {hint}{offered}:") or provider.base_url
         url, deployment = azure(said)
         try:
             _server(provider, url, None)
         except ConfigError as error:
             terminal.say(f"{error}\n")
+            said = ""
         else:
             return url, deployment
 
