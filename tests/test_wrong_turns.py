@@ -192,8 +192,9 @@ async def test_a_home_that_takes_nothing_is_told_of_and_not_made(
     for name in (".config", ".jetbrains"):  # a folder without rights would not stop root
         (tmp_path / "locked" / name).touch()
     env = {"PATH": os.environ["PATH"], "HOME": str(tmp_path / home)}
-    # The first answer is a server where nobody is, or else the key; then its key, model, yes.
-    given = b"8\nhttp://127.0.0.1:1/v1\n5\nm\ny\n"
+    # The first answer is a server where nobody is, or else the key; then its key, no other address,
+    # the model, yes.
+    given = b"8\nhttp://127.0.0.1:1/v1\n5\n\nm\ny\n"
     with anyio.fail_after(60):
         ended = await anyio.run_process([*PROGRAM, *arguments], input=given, env=env, check=False)
     assert ended.returncode == 1
