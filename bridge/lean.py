@@ -8,13 +8,16 @@ Rule 1: it is for the agent's own process, whose editor waits until everything h
 
 import dataclasses
 import gc
+import inspect
 import sys
 import typing
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from importlib import import_module
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
+
+from tools.late import patterns
 
 
 def serve(*given: Any, **more: Any) -> int:
@@ -23,9 +26,11 @@ def serve(*given: Any, **more: Any) -> int:
     gc.disable()
     delay_dataclasses()
     without_plugins()
-    with plain_typed_dicts():  # pydantic describes its own tables with a hundred of them
-        import_module("pydantic_core")
-    from bridge.app import serve as run  # noqa: PLC0415 (it is to load with less)
+    with patterns():
+        with plain_typed_dicts():  # pydantic describes its own tables with a hundred of them
+            import_module("pydantic.main")
+        import_module("asyncio")  # anyio loads it when it runs
+        from bridge.app import serve as run  # noqa: PLC0415 (it is to load with less)
 
     return run(*given, **more)
 
@@ -34,11 +39,14 @@ def delay_dataclasses() -> None:
     """Have each method of a dataclass compiled when it is first called.
 
     The libraries define a hundred such classes, of which a start uses a few. Python 3.13 compiles
-    the methods of a class together, which takes less, and is left alone.
+    the methods of a class together, which takes less, and is left alone. Nor does a class get a
+    docstring that shows its constructor: to find out what it takes is slower than all the rest.
     """
     create: Callable[..., Any] | None = getattr(dataclasses, "_create_fn", None)
     if create is not None:
         setattr(dataclasses, "_create_fn", _delayed(create))  # noqa: B010 (it is private, and so has no type)
+        unsigned = SimpleNamespace(**{**vars(inspect), "signature": str})
+        setattr(dataclasses, "inspect", unsigned)  # noqa: B010 (as above)
 
 
 def _delayed(create: Callable[..., Any]) -> Callable[..., Any]:
