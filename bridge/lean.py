@@ -25,6 +25,7 @@ def serve(*given: Any, **more: Any) -> int:
     # Loading makes many objects and no garbage; app.py switches the collector on again.
     gc.disable()
     delay_dataclasses()
+    without_signatures()
     without_plugins()
     with patterns():
         with plain_typed_dicts():  # pydantic describes its own tables with a hundred of them
@@ -39,14 +40,11 @@ def delay_dataclasses() -> None:
     """Have each method of a dataclass compiled when it is first called.
 
     The libraries define a hundred such classes, of which a start uses a few. Python 3.13 compiles
-    the methods of a class together, which takes less, and is left alone. Nor does a class get a
-    docstring that shows its constructor: to find out what it takes is slower than all the rest.
+    the methods of a class together, which takes less, and is left alone.
     """
     create: Callable[..., Any] | None = getattr(dataclasses, "_create_fn", None)
     if create is not None:
         setattr(dataclasses, "_create_fn", _delayed(create))  # noqa: B010 (it is private, and so has no type)
-        unsigned = SimpleNamespace(**{**vars(inspect), "signature": str})
-        setattr(dataclasses, "inspect", unsigned)  # noqa: B010 (as above)
 
 
 def _delayed(create: Callable[..., Any]) -> Callable[..., Any]:
@@ -64,6 +62,19 @@ def _delayed(create: Callable[..., Any]) -> Callable[..., Any]:
         return method
 
     return create_later
+
+
+def without_signatures() -> None:
+    """Keep dataclasses that have no docstring from getting one that shows their constructor.
+
+    To find out what it takes is the slowest part of making such a class.
+    """
+
+    def unsigned(_cls: type) -> str:
+        return ""
+
+    known = SimpleNamespace(**{**vars(inspect), "signature": unsigned})
+    setattr(dataclasses, "inspect", known)  # noqa: B010 (it is no part of the module's interface)
 
 
 def without_plugins() -> None:
