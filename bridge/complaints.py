@@ -1,6 +1,6 @@
 """What is wrong with a configuration file, as one sentence with file, line, key and remedy.
 
-It must not know the settings: which keys there are is told.
+It must not know the settings: which keys there are, it is told.
 
 Rule 1: no value is ever repeated: people paste keys into the wrong places.
 Rule 2: of several faults the first in the file is named, the rest are counted.
@@ -19,6 +19,9 @@ from bridge.fields import KEY_SOURCES
 
 Where: TypeAlias = tuple[str, ...]
 """The names of tables that lead to a key, and the key."""
+
+_NAMED = ("providers", "models", "mcp")
+"""The tables of which there are as many as the user likes, each with a name."""
 
 _LONGEST_NAME = 40
 """A longer name is no name of ours and may be a key in the wrong place."""
@@ -104,14 +107,11 @@ def _remedy(name: str, kind: str, keys: Mapping[str, Iterable[str]]) -> str:
 
 
 def _table(kind: str) -> str:
-    match kind:
-        case "":
-            return "the top of the file, before the first table"
-        case "sandbox" | "permissions":
-            return f"[{kind}]"
-        case _:
-            first, _, rest = kind.partition(".")
-            return f"[{first}.NAME.{rest}]" if rest else f"[{first}.NAME]"
+    if not kind:
+        return "the top of the file, before the first table"
+    first, *rest = kind.split(".")
+    named = (first, "NAME", *rest) if first in _NAMED else (first,)
+    return f"[{'.'.join(named)}]"
 
 
 def sentence(file: Path, text: str, complaints: Iterable[Complaint]) -> str:

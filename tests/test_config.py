@@ -136,6 +136,7 @@ TWO = PROVIDER + MODEL
         ),
         ("effort = 3\n" + TWO, ":1: effort is not known; it belongs into [models.NAME]"),
         (TWO + "env_keep = []\n", ":5: models.m.env_keep is not known; it belongs into [sandbox]"),
+        (TWO + "env_from = 'agent'\n", ":5: models.m.env_from is not known; it belongs into [shell]"),
         ("[sandbox]\nzzz = 1\n" + TWO, ":2: sandbox.zzz is not known; known are: mode, network, "
          "git, require, writable_roots, env_keep"),
         (TWO + "system_prompt = 'x'\n", ":5: models.m.system_prompt is not known; nearest: "
