@@ -99,19 +99,19 @@ def nearest(name: str, names: Iterable[str]) -> str:
 
 def _remedy(name: str, kind: str, keys: Mapping[str, Iterable[str]]) -> str:
     if re.fullmatch(_FOR_KEYS, name):
-        return f"a key does not belong into this file, say where it is: {KEY_SOURCES}"
+        return f"a key does not belong in this file, say where it is: {KEY_SOURCES}"
     for other, names in keys.items():
         if name in names:
-            return f"it belongs into {_table(other)}"
+            return f"it belongs {_where(other)}"
     return nearest(name, keys[kind])
 
 
-def _table(kind: str) -> str:
+def _where(kind: str) -> str:
     if not kind:
-        return "the top of the file, before the first table"
+        return "at the top of the file, before the first table"
     first, *rest = kind.split(".")
     named = (first, "NAME", *rest) if first in _NAMED else (first,)
-    return f"[{'.'.join(named)}]"
+    return f"in [{'.'.join(named)}]"
 
 
 def sentence(file: Path, text: str, complaints: Iterable[Complaint]) -> str:
