@@ -124,12 +124,12 @@ def sentence(file: Path, text: str, complaints: Iterable[Complaint]) -> str:
     misspelt = {one.where[:-1] for one in found if one.type == "extra_forbidden"}
 
     def rank(one: Complaint) -> tuple[bool, bool, int]:
-        line = _line(lines, one.where)
+        line = line_of(one.where, lines)
         explained = one.type == "missing" and one.where[:-1] in misspelt
         return explained, line is None, line or 0
 
     first = min(found, key=rank)
-    line = _line(lines, first.where)
+    line = line_of(first.where, lines)
     more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
     return f"{_place(file, line)}: {_dotted(first.where)} {first.what}{more}"
 
@@ -163,6 +163,12 @@ def line_numbers(text: str) -> dict[Where, int]:
     return lines
 
 
+def line_of(where: Where, lines: Mapping[Where, int]) -> int | None:
+    """The line of this key, or of the innermost table around it."""
+    inner = (where[:length] for length in range(len(where), 0, -1))
+    return next((lines[one] for one in inner if one in lines), None)
+
+
 def _end(text: str, place: int) -> int:
     """Where the statement that begins here has ended: behind its last line."""
     depth = 0
@@ -187,14 +193,6 @@ def _names(name: str) -> Where:
         ((part, inner),) = cast("dict[str, Any]", inner).items()
         names.append(part)
     return tuple(names)
-
-
-def _line(lines: Mapping[Where, int], where: Where) -> int | None:
-    """The line of this key, or of the innermost table around it."""
-    for length in range(len(where), 0, -1):
-        if where[:length] in lines:
-            return lines[where[:length]]
-    return None
 
 
 def _place(file: Path, line: int | None) -> str:
