@@ -90,7 +90,7 @@ def model(name: str, status: int, listed: Json) -> Finding:
         return ok(f"{name} is in the server's list of {len(known)}")
     if known:
         # Lists may be short of aliases and deployments: the answer will tell.
-        remedy = f"{nearest(name, known.values())[:300]}"
+        remedy = nearest(name, known.values())[:300]
         return warning(f"{name} is not in the server's list", remedy)
     if status in _LIST_WANTED:
         return ok(f"{name}; the server tells no list of models")
@@ -136,8 +136,9 @@ def tool_calling(heard: Heard) -> Finding:
         return failed
     last = heard.effects[-1]
     calls = last.calls if isinstance(last, Finished) else ()
-    if any(call.name == TOOL for call in calls):
-        return _arguments(next(call for call in calls if call.name == TOOL))
+    call = next((call for call in calls if call.name == TOOL), None)
+    if call is not None:
+        return _arguments(call)
     text = "".join(effect.text for effect in heard.effects if isinstance(effect, Say))
     if TOOL in text and WORD in text:
         what = "the model wrote its call as text, which the server did not understand"
