@@ -7,6 +7,7 @@ Rule 1: only what is certain is a fault. A model that did not do as it was told 
 
 import json
 from collections.abc import Mapping, Sequence
+from http import HTTPStatus
 from typing import cast
 
 from bridge.check.finding import Finding, fault, ok, warning
@@ -22,9 +23,9 @@ _MANY = 5
 """Pieces of text from which on an answer counts as streamed."""
 _SLOW, _SUDDEN = 1.5, 0.05
 """A wait, in seconds, long enough to tell; and the part of it that held-back events come in."""
-_OK, _LIST_WANTED, _REFUSED = 200, (200, 404, 405, 501), 401
-_FORBIDDEN = 403
-"""A key may be good for answers, and not for the list of models."""
+_NO_LIST = (HTTPStatus.OK, HTTPStatus.NOT_FOUND, HTTPStatus.METHOD_NOT_ALLOWED,
+            HTTPStatus.NOT_IMPLEMENTED)  # fmt: skip
+"""What servers without a list of models answer to the question for it."""
 
 TOOL, WORD = "report", "ready"
 """The tool that the model is to call, and what it is to say by it."""
@@ -79,20 +80,21 @@ def _issuer(given: Mapping[str, object]) -> str | None:
 
 def model(name: str, status: int, listed: Json) -> Finding:
     """About the model's name, by what the server answered to GET /models."""
-    if status == _REFUSED:
+    if status == HTTPStatus.UNAUTHORIZED:
         remedy = "check the key, where it comes from, and key_header"
         return fault(f"the server refuses the key (HTTP {status})", remedy)
-    if status == _FORBIDDEN:
+    if status == HTTPStatus.FORBIDDEN:  # the key may be good for answers all the same
         what = f"the server does not let this key list its models (HTTP {status})"
         return warning(what, "what comes next shows whether it may ask for answers")
-    known = {plain(one.id): one.id for one in models_in(listed)} if status == _OK else {}
+    found = models_in(listed) if status == HTTPStatus.OK else ()
+    known = {plain(one.id): one.id for one in found}
     if plain(name) in known:
         return ok(f"{name} is in the server's list of {len(known)}")
     if known:
         # Lists may be short of aliases and deployments: the answer will tell.
         remedy = nearest(name, known.values())[:300]
         return warning(f"{name} is not in the server's list", remedy)
-    if status in _LIST_WANTED:
+    if status in _NO_LIST:
         return ok(f"{name}; the server tells no list of models")
     return warning(f"the server answers HTTP {status} to GET /models", "check base_url")
 

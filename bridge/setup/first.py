@@ -13,13 +13,14 @@ server refuses nowhere.
 import os
 import tempfile
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from http import HTTPStatus
 from pathlib import Path
 from typing import TypeAlias
 
 from bridge.config import Config, is_key, kept_file, load
 from bridge.config import Provider as Server
 from bridge.core.catalogue import Found
-from bridge.errors import BridgeError, ConfigError, Refused
+from bridge.errors import BridgeError, ConfigError, ModelError
 from bridge.kept import keep, replace_private
 from bridge.setup.entry import NotDone
 from bridge.setup.providers import PROVIDERS, Answers, Provider, azure, text, variables, written
@@ -30,8 +31,6 @@ Models: TypeAlias = Callable[[Server, str | None], Awaitable[Sequence[Found]]]
 
 _OTHER_ADDRESS = "Is the address right? Another one, or Enter to go on with this:"
 _SHOWN = 40
-_NOT_THIS_KEY = 401
-"""The status for a key that is none; 403 may only mean that it may not list models."""
 
 
 async def configure(
@@ -149,9 +148,9 @@ async def _listed(
         try:
             return await models(server, key), key
         except BridgeError as error:
-            if key is None or not (
-                isinstance(error, Refused) and error.fault.status == _NOT_THIS_KEY
-            ):
+            # Forbidden may only mean that the key may not list models.
+            status = error.fault.status if isinstance(error, ModelError) else None
+            if key is None or status != HTTPStatus.UNAUTHORIZED:
                 terminal.say(f"The server tells no models now: {error}\n")
                 return (), key
         terminal.say("The server refuses this key. Ctrl-C ends this.\n")
