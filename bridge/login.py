@@ -20,7 +20,7 @@ from bridge.errors import BridgeError, ConfigError
 from bridge.responses.transport import Transport
 from bridge.setup.entry import NotDone
 from bridge.setup.first import typed
-from bridge.setup.terminal import Person, Terminal
+from bridge.terminal import Person, Terminal
 
 _SECONDS = 20.0
 

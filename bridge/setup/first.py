@@ -24,7 +24,7 @@ from bridge.errors import BridgeError, ConfigError, ModelError
 from bridge.kept import keep, replace_private
 from bridge.setup.entry import NotDone
 from bridge.setup.providers import PROVIDERS, Answers, Provider, azure, text, variables, written
-from bridge.setup.terminal import Terminal
+from bridge.terminal import Terminal, agrees
 
 Models: TypeAlias = Callable[[Server, str | None], Awaitable[Sequence[Found]]]
 """The models that a server tells of, asked with this key; BridgeError."""
@@ -51,7 +51,7 @@ async def configure(
     model = Found(deployment) if deployment else _model(terminal, found)
     content = written(Answers(provider, base_url, source, model))
     terminal.say(f"\n{content}\n")
-    if terminal.ask(f"Write this to {file}? [Y/n]").lower() in ("n", "no"):
+    if not agrees(terminal, f"Write this to {file}?", by_default=True):
         raise NotDone("nothing was written")
     _write(file, content)
     if key is not None:
@@ -197,10 +197,8 @@ def _may_replace(file: Path, terminal: Terminal) -> None:
         is_there = file.exists()
     except OSError as error:
         raise _unwritable(file, error) from None
-    if is_there:
-        said = terminal.ask(f"{file} exists. Replace it? [y/N]")
-        if said.lower() not in ("y", "yes"):
-            raise NotDone(f"{file} stays as it is")
+    if is_there and not agrees(terminal, f"{file} exists. Replace it?"):
+        raise NotDone(f"{file} stays as it is")
 
 
 def _write(file: Path, content: str) -> None:
