@@ -43,9 +43,10 @@ from bridge.core.remote import RemoteTool
 from bridge.core.remote_content import Output
 from bridge.core.wire import dump
 from bridge.errors import Fault, ModelError, model_error
+from bridge.remote_tool import Asked, ServerFault
 from bridge.responses.events import Event, parse
 from bridge.responses.faults import Broken
-from bridge.servers import Asked, Connect, Events, Load, ServerFault
+from bridge.servers import Connect, Events, Load
 from bridge.session import Session
 from bridge.store import Store
 from bridge.wanted import Address, Program

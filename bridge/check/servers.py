@@ -8,7 +8,8 @@ import anyio
 from bridge.check.finding import Finding, fault, ok, warning
 from bridge.check.look import Look
 from bridge.config import Config
-from bridge.servers import Connect, ServerFault
+from bridge.remote_tool import ServerFault
+from bridge.servers import Connect
 from bridge.wanted import Unreachable, Wanted, configured
 from bridge.workshop import load_client
 from tools.frozen import frozen
