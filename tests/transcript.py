@@ -229,7 +229,7 @@ class Player:
         file = self.folder / "config.toml"
         config = {**CONFIG, **setup.get("config", {})}
         file.write_text(toml(config), encoding="utf-8")
-        connection = Connection(Peer(), cast("Any", FakeStdio(self._say)))
+        connection = Connection(Peer(), FakeStdio(self._say))
 
         @asynccontextmanager
         async def connect(reach: Program | Address, events: Events) -> AsyncGenerator[FakeServer]:

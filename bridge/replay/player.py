@@ -125,7 +125,7 @@ class _Player:
         ):
             workshop = Workshop(Models(transport, keys), bench, load_client)
             agent = Agent(
-                connection=Connection(peer, cast("Any", Stdout(self._hear))),
+                connection=Connection(peer, Stdout(self._hear)),
                 tasks=tasks,
                 load_config=self._config,
                 environment={},
