@@ -16,6 +16,7 @@ from bridge.core.catalogue import models_in, plain
 from bridge.core.effects import Effect, Failed, Finished, FunctionCall, Say, Think
 from bridge.core.wire import Json
 from tools.frozen import frozen
+from tools.seek import counted
 
 _SOON = 3600.0
 _DAY = 86400.0
@@ -120,7 +121,7 @@ def streaming(heard: Heard) -> Finding:
     if not pieces:
         return warning("the answer held no text", "check that it is a model for conversations")
     if pieces < _MANY:
-        what = f"the text came in {_count(pieces, 'piece')}"
+        what = f"the text came in {counted(pieces, 'piece')}"
         return warning(what, "the server does not stream word by word; answers show when they end")
     whole = heard.waited + heard.lasted
     paced = whole if heard.worked is None else heard.worked
@@ -128,7 +129,7 @@ def streaming(heard: Heard) -> Finding:
         what = f"all {pieces} pieces came at once after {paced:.1f} s"
         remedy = "something between here and the model holds the stream back: switch off buffering"
         return warning(what, f"{remedy} (nginx: proxy_buffering off), or set NO_PROXY")
-    return ok(f"{_count(pieces, 'piece')} of text, the first after {heard.waited:.1f} s")
+    return ok(f"{counted(pieces, 'piece')} of text, the first after {heard.waited:.1f} s")
 
 
 def tool_calling(heard: Heard) -> Finding:
@@ -176,7 +177,3 @@ def _span(seconds: float) -> str:
         if seconds >= 2 * size:
             return f"{seconds // size:.0f} {unit}s"
     return f"{seconds:.0f} seconds"
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"
