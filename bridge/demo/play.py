@@ -15,11 +15,11 @@ from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
 
-from bridge.config import default_file
 from bridge.demo.client import AgentFailed, Client
 from bridge.demo.model import scripted_model
 from bridge.demo.screen import Screen
 from bridge.demo.script import MENDED, NOTES, PROMPT
+from bridge.folders import default_file
 from bridge.starting import agent_command, script
 from bridge.terminal import is_colourful, say_no_more, write
 
