@@ -52,7 +52,7 @@ class Layout:
     def sealed(self) -> "Layout":
         """The same, with nothing in it that may change."""
         fixed = (*self.fixed, *self.entries)
-        kept = (path for path in fixed if not any(is_inside(path, at) for at in self.pinned))
+        kept = (path for path in fixed if not is_inside(path, *self.pinned))
         return Layout(self.write, (), (*self.pinned, *kept))
 
 
@@ -138,7 +138,7 @@ def _entry(tree: str, roots: Sequence[str]) -> str | None:
     """The `.git` of a worktree in these folders, if both name each other, or it is gone."""
     back = read_text(f"{tree}/gitdir").strip()
     entry = os.path.realpath(os.path.join(tree, back)) if back else ""
-    if not any(is_inside(entry, root) for root in roots) or not leads_to_common(tree):
+    if not is_inside(entry, *roots) or not leads_to_common(tree):
         return None
     return entry if _named(entry) == tree or not os.path.lexists(entry) else None
 

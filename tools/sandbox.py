@@ -85,8 +85,8 @@ def survey(fence: Fence, cwd: str) -> Survey:
     places = {os.path.realpath(path): "hide" for path in hidden if os.path.lexists(path)}
     covers = [*places, _TMP]
     for path in (*map(os.path.realpath, shown), *fence.roots, cwd):
-        is_covered = any(is_inside(path, cover) for cover in covers)
-        is_shown = any(is_inside(path, folder) for folder in fence.writable)
+        is_covered = is_inside(path, *covers)
+        is_shown = is_inside(path, *fence.writable)
         if is_covered and not is_shown and os.path.exists(path):
             places[path] = "read"
     # A folder that was opened is shown, whatever its name.

@@ -116,7 +116,7 @@ async def _prepare(arguments: ShellArguments, context: Context) -> Prepared | Re
     access = Access(
         "run",
         subject=command,
-        outside=not any(paths.is_inside(folder, root) for root in (*context.roots, *own)),
+        outside=not paths.is_inside(folder, *context.roots, *own),
         harmless=wanted is None and line.reads != () and all(line.reads),
         held=hold.strength == "full" and wanted is None and not is_disguised(command),
         unheld=_unheld(command, hold),
@@ -269,8 +269,7 @@ async def _entered(command: Words, folders: Sequence[str], context: Context) -> 
         return []
     named = [paths.absolute(command[1].text, folder) for folder in folders]
     entered = [await context.files.resolve(path) for path in named]
-    inside = all(any(paths.is_inside(one, root) for root in context.roots) for one in entered)
-    return entered if inside else []
+    return entered if all(paths.is_inside(one, *context.roots) for one in entered) else []
 
 
 async def _is_public(command: Words, folders: Sequence[str], context: Context) -> bool:
@@ -295,10 +294,8 @@ async def _is_open(word: Word, folder: str, context: Context) -> bool:
     found = await anyio.to_thread.run_sync(glob, named) if word.pattern else []
     for path in (named, *found):
         resolved = await context.files.resolve(path)
-        inside = any(paths.is_inside(resolved, root) for root in context.roots)
         hidden = paths.is_secret(path) or is_hidden(resolved, context)
-        hidden = hidden or context.is_barred(resolved)
-        if not inside or hidden:
+        if hidden or context.is_barred(resolved) or not paths.is_inside(resolved, *context.roots):
             return False
     return True
 
