@@ -43,14 +43,16 @@ class Watched:
 
 
 @frozen
-class Guard:
-    """How some folders are kept from harm while commands change them."""
+class Survey:
+    """What a command finds on disk."""
 
-    places: tuple[Place, ...]
-    watched: tuple[Watched, ...]
+    places: tuple[Place, ...] = ()
+    """To be mounted before it runs."""
+    watched: tuple[Watched, ...] = ()
+    """To be looked at when it is over."""
 
 
-def guard(roots: Sequence[str], *, sealed: bool = False) -> Guard:
+def guard(roots: Sequence[str], *, sealed: bool = False) -> Survey:
     """What to mount, and what to look at afterwards, for these folders.
 
     sealed: their repositories stay as they are, with all that is in them.
@@ -79,7 +81,7 @@ def guard(roots: Sequence[str], *, sealed: bool = False) -> Guard:
         watched |= {path: Watched(path, None, read_text(path)) for path in entries}
     pinned = (path for one in layouts for path in (*one.pinned, *one.worktrees) if _is_folder(path))
     places |= {path: places.get(path, "pin") for path in pinned}
-    return Guard(tuple((kind, path) for path, kind in places.items()), tuple(watched.values()))
+    return Survey(tuple((kind, path) for path, kind in places.items()), tuple(watched.values()))
 
 
 def _fixed(roots: Sequence[str], layouts: Iterable[Layout], *, sealed: bool) -> Iterator[str]:
