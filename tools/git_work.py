@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from fnmatch import fnmatchcase
 
 from tools.argv import Seen
-from tools.wrappers import inner, name_of
+from tools.inner import inner, name_of
 
 _ALWAYS = frozenset(
     {

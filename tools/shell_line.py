@@ -18,9 +18,9 @@ from typing import Protocol
 from tools.argv import Line, Seen, Word
 from tools.frozen import frozen
 from tools.git_work import names, works_on
+from tools.inner import inner
 from tools.programs import only_reads
 from tools.quiet import runs_none
-from tools.wrappers import inner
 
 _LONGEST = 8 * 1024
 """Characters; a longer line is not worth a proof."""

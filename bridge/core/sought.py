@@ -11,8 +11,8 @@ from collections.abc import Iterable, Sequence
 from typing import Literal
 
 from tools.argv import Seen
+from tools.inner import GIT_VALUES, name_of
 from tools.late import pattern
-from tools.wrappers import name_of
 
 Fit = Literal["yes", "perhaps", "no"]
 
@@ -20,7 +20,6 @@ _RENAMES = pattern(r"alias\.|include", re.IGNORECASE)
 """Settings of git that give its commands other names."""
 _PIECE = re.compile(r"[^\s\"'`;|&()\[\]{},=:!<>$+%\\]+")
 """What can be a word in a text, whoever reads it."""
-_GIT_VALUES = ("-C", "-c", "--git-dir", "--work-tree", "--namespace", "--super-prefix")
 
 
 def sought(words: Sequence[str], command: Seen) -> Fit:
@@ -82,10 +81,10 @@ def _without_globals(rest: Seen) -> tuple[Seen, bool]:
         word = rest[place]
         if word is None or not word.startswith("-"):
             break
-        value = rest[place + 1] if word in _GIT_VALUES and place + 1 < len(rest) else ""
+        value = rest[place + 1] if word in GIT_VALUES and place + 1 < len(rest) else ""
         if value is None or word.startswith("--config-env") or _RENAMES.search(f"{word}{value}"):
             return rest, True
-        place += 2 if word in _GIT_VALUES else 1
+        place += 2 if word in GIT_VALUES else 1
     return rest[place:], False
 
 
