@@ -14,20 +14,20 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import TypeAlias
 
-from tools.argv import Seen
+from tools.argv import Argv
 from tools.frozen import frozen
 from tools.quiet import runs_none
 from tools.wrappers import LOADER, LOADING, RUNNERS, WRAPPERS, Wrapper, start
 
-_Reader: TypeAlias = "Callable[[Seen], Inner]"
+_Reader: TypeAlias = "Callable[[Argv], Inner]"
 
 
 @frozen
 class Inner:
     """What a command runs besides itself."""
 
-    commands: tuple[Seen, ...] = ()
-    guesses: tuple[Seen, ...] = ()
+    commands: tuple[Argv, ...] = ()
+    guesses: tuple[Argv, ...] = ()
     """A command may stand among these words, or within one of them."""
     texts: tuple[str, ...] = ()
     """Read by a shell."""
@@ -35,20 +35,20 @@ class Inner:
     """It runs what does not stand in the line."""
 
 
-def name_of(command: Seen) -> str | None:
+def name_of(command: Argv) -> str | None:
     """The program, whatever folder it is called from; None: it cannot be told."""
     if not command or command[0] is None:
         return None
     return command[0].rpartition("/")[2].casefold()
 
 
-def runs_another(command: Seen) -> bool:
+def runs_another(command: Argv) -> bool:
     """Whether this command is seen to run another one."""
     found = inner(command)
     return bool(found.commands or found.texts or found.hidden)
 
 
-def inner(command: Seen) -> Inner:
+def inner(command: Argv) -> Inner:
     """What this command runs besides itself."""
     name = name_of(command)
     if name is None or name in _RESERVED:
@@ -69,7 +69,7 @@ def inner(command: Seen) -> Inner:
     return _guessed(command) if known == Inner() else known
 
 
-def _guessed(command: Seen) -> Inner:
+def _guessed(command: Argv) -> Inner:
     if runs_none(command):
         return Inner()
     # sed(1), the command s: a slash ends what is to be run.
@@ -77,9 +77,9 @@ def _guessed(command: Seen) -> Inner:
     return Inner(guesses=(command[1:], apart) if name_of(command) == "sed" else (command[1:],))
 
 
-def _wrapped(wrapper: Wrapper, rest: Seen) -> Inner:
+def _wrapped(wrapper: Wrapper, rest: Argv) -> Inner:
     begin, sure = start(wrapper, rest)
-    end: Seen = (None,) if wrapper.more else ()
+    end: Argv = (None,) if wrapper.more else ()
     command = rest[begin:]
     # Some of them, as hatch does, hand a text to a shell.
     is_text = bool(command) and re.search(r"\s", command[0] or "") is not None
@@ -87,13 +87,13 @@ def _wrapped(wrapper: Wrapper, rest: Seen) -> Inner:
     return Inner((command + end,) if command else (), guesses, hidden=not sure and None in rest)
 
 
-def _env(rest: Seen) -> Inner:
+def _env(rest: Argv) -> Inner:
     splits = any(word is not None and re.match(r"-[^-]*S|--split", word) for word in rest)
     found = _wrapped(Wrapper("uC", ("unset", "chdir"), flags=("ignore-environment",)), rest)
     return Inner(found.commands, found.guesses, hidden=splits)
 
 
-def _shell(rest: Seen) -> Inner:
+def _shell(rest: Argv) -> Inner:
     """A shell: the text behind -c, a script, or what comes on standard input."""
     wants_text = False
     words = iter(rest)
@@ -109,19 +109,19 @@ def _shell(rest: Seen) -> Inner:
     return Inner(hidden=True)
 
 
-def _text(rest: Seen) -> Inner:
+def _text(rest: Argv) -> Inner:
     """Its words, joined, are read by the shell."""
     known = [word for word in rest if word is not None]
     return Inner(texts=(" ".join(known),), hidden=len(known) < len(rest))
 
 
-def _first_text(rest: Seen) -> Inner:
+def _first_text(rest: Argv) -> Inner:
     operands = [word for word in rest if word is None or not word.startswith("-")]
     first = operands[0] if operands else ""
     return Inner(hidden=True) if first is None else Inner(texts=(first,))
 
 
-def _find(rest: Seen) -> Inner:
+def _find(rest: Argv) -> Inner:
     """What stands between -exec and its end; an expansion may hold another one."""
     starts = [n for n, word in enumerate(rest, 1) if word in _ACTIONS]
     commands = tuple(tuple(_until_end(rest[start:])) for start in starts)
@@ -135,16 +135,16 @@ def _until_end(words: Sequence[str | None]) -> Iterator[str | None]:
         yield word
 
 
-def _hidden(_rest: Seen) -> Inner:
+def _hidden(_rest: Argv) -> Inner:
     return Inner(hidden=True)
 
 
-def _interpreter(rest: Seen) -> Inner:
+def _interpreter(rest: Argv) -> Inner:
     """What a language's interpreter runs without a program comes on standard input."""
     return Inner(hidden=not rest or "-" in rest)
 
 
-def _su(rest: Seen) -> Inner:
+def _su(rest: Argv) -> Inner:
     texts = tuple(
         word
         for option, word in pairwise(rest)
@@ -156,7 +156,7 @@ def _su(rest: Seen) -> Inner:
 def _option_text(*options: str, wrapper: Wrapper | None = None) -> _Reader:
     """A program that has a shell read what follows such an option, or else runs its words."""
 
-    def read(rest: Seen) -> Inner:
+    def read(rest: Argv) -> Inner:
         for option, word in pairwise((*rest, "")):
             long, is_joined, value = (option or "").partition("=")
             if is_joined and long in options:
@@ -177,7 +177,7 @@ def _is_given(word: str, options: Sequence[str]) -> bool:
 def _after(*options: str) -> _Reader:
     """A program that runs the words behind such an option, up to a semicolon."""
 
-    def read(rest: Seen) -> Inner:
+    def read(rest: Argv) -> Inner:
         starts = [n for n, word in enumerate(rest, 1) if word and _is_given(word, options)]
         return Inner(
             tuple(tuple(_until_end(rest[start:])) for start in starts if start < len(rest))
@@ -189,7 +189,7 @@ def _after(*options: str) -> _Reader:
 def _told(wrapper: Wrapper) -> _Reader:
     """The words behind its options, joined, are read by the shell."""
 
-    def read(rest: Seen) -> Inner:
+    def read(rest: Argv) -> Inner:
         begin, sure = start(wrapper, rest)
         found = _text(rest[begin:])
         return Inner((), () if sure else (rest,), found.texts, found.hidden)
@@ -197,13 +197,13 @@ def _told(wrapper: Wrapper) -> _Reader:
     return read
 
 
-def _typed(rest: Seen) -> Inner:
+def _typed(rest: Argv) -> Inner:
     """Each of its words may be a line for a shell, or all of them together."""
     texts = tuple(word for word in rest if word is not None and re.search(r"\s", word))
     return Inner(guesses=(rest,), texts=texts, hidden=None in rest)
 
 
-def _git(rest: Seen) -> Inner:
+def _git(rest: Argv) -> Inner:
     """The ways of git to run a command for each of some things, or in the place of its own."""
     settings, words = _settings(list(rest))
     values = [(one or "").partition("=")[2] for one in settings]
@@ -213,7 +213,7 @@ def _git(rest: Seen) -> Inner:
     return Inner(found.commands, guesses, (*texts, *found.texts), found.hidden or None in settings)
 
 
-def _settings(words: list[str | None]) -> tuple[Seen, list[str | None]]:
+def _settings(words: list[str | None]) -> tuple[Argv, list[str | None]]:
     """What -c sets; and the words from git's command on."""
     settings: list[str | None] = []
     while words and (words[0] or "").startswith("-"):
@@ -224,7 +224,7 @@ def _settings(words: list[str | None]) -> tuple[Seen, list[str | None]]:
     return tuple(settings), words
 
 
-def _git_command(words: Seen) -> Inner:
+def _git_command(words: Argv) -> Inner:
     for runner in ("foreach", "run"):
         if words[:1] in (("submodule",), ("bisect",)) and runner in words:
             after = list(words[words.index(runner) + 1 :])

@@ -15,7 +15,7 @@ from functools import cache
 from itertools import pairwise
 from typing import Protocol
 
-from tools.argv import Line, Seen, Word
+from tools.argv import Argv, Line, Word
 from tools.frozen import frozen
 from tools.git_work import names, works_on
 from tools.inner import inner
@@ -118,8 +118,8 @@ def commands(line: str) -> list[list[Word]]:
 class _Sight:
     """The commands that were seen in a line, and in the lines that it hands to shells."""
 
-    seen: list[Seen]
-    guessed: list[Seen]
+    seen: list[Argv]
+    guessed: list[Argv]
     strays: list[bool]
     """Of each line: something in it that is not for git may write to what it names: `.git`."""
 
@@ -147,7 +147,7 @@ class _Sight:
                 clear = self._follow(_redirected(node, source), depth) and clear
         return clear
 
-    def _follow(self, words: Seen, depth: int) -> bool:
+    def _follow(self, words: Argv, depth: int) -> bool:
         """Take in a command, and those that it runs."""
         pending, clear = [words], True
         while pending:
@@ -212,7 +212,7 @@ def _text(node: Node, source: bytes) -> str:
     return source[node.start_byte : node.end_byte].decode(errors="replace")
 
 
-def _redirected(statement: Node, source: bytes) -> Seen:
+def _redirected(statement: Node, source: bytes) -> Argv:
     """The command of a statement with all its words: some stand behind a redirection."""
     command, *redirections = statement.children
     more = (word for node in redirections for word in _behind(node, source))
@@ -226,14 +226,14 @@ def _behind(redirection: Node, source: bytes) -> Iterator[str | None]:
     yield from (_told(node, source) for node in words[0 if opens else 1 :])
 
 
-def _set_before(command: Node, source: bytes) -> Iterator[Seen]:
+def _set_before(command: Node, source: bytes) -> Iterator[Argv]:
     """The values of variables that a command gets: programs run what EDITOR and others hold."""
     for node in command.children:
         if node.type == "variable_assignment":
             yield (_text(node, source).partition("=")[2],)
 
 
-def _fed(node: Node, source: bytes) -> Iterator[Seen]:
+def _fed(node: Node, source: bytes) -> Iterator[Argv]:
     """The texts that a program gets on its standard input, if it may run what it is told."""
     fed = [_text(one, source) for one in node.children if one.type.startswith("here")]
     words = _redirected(node, source) if node.type == "redirected_statement" else ()

@@ -8,7 +8,7 @@ Rule 1: an option that is not known makes the beginning a guess, and the guess i
 import re
 from collections.abc import Mapping
 
-from tools.argv import Seen
+from tools.argv import Argv
 from tools.frozen import frozen
 
 _ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=", re.DOTALL)
@@ -30,7 +30,7 @@ class Wrapper:
     """Long options without a value."""
 
 
-def start(wrapper: Wrapper, rest: Seen) -> tuple[int, bool]:
+def start(wrapper: Wrapper, rest: Argv) -> tuple[int, bool]:
     """Where the command begins, and whether every word before it is known."""
     place, sure, operands = 0, True, wrapper.operands
     while place < len(rest):

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Literal
 
-from tools.argv import Seen
+from tools.argv import Argv
 from tools.inner import GIT_VALUES, name_of
 from tools.late import pattern
 
@@ -22,7 +22,7 @@ _PIECE = re.compile(r"[^\s\"'`;|&()\[\]{},=:!<>$+%\\]+")
 """What can be a word in a text, whoever reads it."""
 
 
-def sought(words: Sequence[str], command: Seen) -> Fit:
+def sought(words: Sequence[str], command: Argv) -> Fit:
     """Whether a command is one that a rule names, however it is called and whatever is between."""
     name = name_of(command)
     if name is None:
@@ -39,7 +39,7 @@ def sought(words: Sequence[str], command: Seen) -> Fit:
     return _weaker(_fit_operands(operands, rest), _fit_options(options, rest))
 
 
-def mentioned(words: Sequence[str], seen: Seen) -> bool:
+def mentioned(words: Sequence[str], seen: Argv) -> bool:
     """Whether a command that a rule names may stand among these words, or within one of them."""
     pieces = [piece for word in seen for piece in _pieces(word)]
     name = words[0].rpartition("/")[2].casefold()
@@ -74,7 +74,7 @@ def _weaker(one: Fit, other: Fit) -> Fit:
     return "perhaps" if "perhaps" in (one, other) else "yes"
 
 
-def _without_globals(rest: Seen) -> tuple[Seen, bool]:
+def _without_globals(rest: Argv) -> tuple[Argv, bool]:
     """The words from git's command on; and whether it may be another than is written there."""
     place = 0
     while place < len(rest):
@@ -88,7 +88,7 @@ def _without_globals(rest: Seen) -> tuple[Seen, bool]:
     return rest[place:], False
 
 
-def _fit_operands(wanted: Sequence[str], rest: Seen) -> Fit:
+def _fit_operands(wanted: Sequence[str], rest: Argv) -> Fit:
     """The words come first among those that are no options; any option may take one of them."""
     if not wanted:
         return "yes"
@@ -103,13 +103,13 @@ def _fit_operands(wanted: Sequence[str], rest: Seen) -> Fit:
         skipped += 1
 
 
-def _is_option(rest: Seen, place: int) -> bool:
+def _is_option(rest: Argv, place: int) -> bool:
     """Whether an option stands here that may take the next word."""
     word = rest[place] if place >= 0 else None
     return word is not None and word.startswith("-") and "=" not in word
 
 
-def _begin(wanted: Sequence[str], operands: Seen | list[str | None]) -> Fit:
+def _begin(wanted: Sequence[str], operands: Argv | list[str | None]) -> Fit:
     for one, word in zip(wanted, operands, strict=False):
         if word is None:
             return "perhaps"
@@ -118,7 +118,7 @@ def _begin(wanted: Sequence[str], operands: Seen | list[str | None]) -> Fit:
     return "yes" if len(operands) >= len(wanted) else "no"
 
 
-def _fit_options(wanted: Iterable[str], rest: Seen) -> Fit:
+def _fit_options(wanted: Iterable[str], rest: Argv) -> Fit:
     missing = [option for option in wanted if not any(_gives(word, option) for word in rest)]
     if not missing:
         return "yes"
