@@ -166,7 +166,7 @@ async def test_what_a_cancelled_command_planted_is_put_aside_too(stage: Stage) -
 
 
 async def test_what_is_put_aside_here_is_not_left_to_the_guardian(stage: Stage) -> None:
-    guardian = Guardian()
+    guardian = Guardian(patience=20)
     shell = replace(stage.shell, guardian=guardian)
     ended = await shell.run(
         "echo x > .envrc", cwd=str(stage.root), timeout=30, output=lambda _: None
