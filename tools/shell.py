@@ -7,20 +7,17 @@ Rule 2: the model gets the output as it is, the person the same without the fina
 """
 
 import math
-import re
 import stat
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
-from glob import glob
 
 import anyio
-import anyio.to_thread
 from pydantic import Field
 
 from tools import paths, told
 from tools.aftermath import watched
-from tools.argv import Line, Word, Words
+from tools.argv import Line
 from tools.base import (
     REACHES,
     Access,
@@ -40,10 +37,10 @@ from tools.base import (
     Wider,
 )
 from tools.output import holds_unseen, one_line, spelled
-from tools.programs import only_reads
+from tools.reads import reads
 from tools.shell_job import report
 from tools.shell_line import is_disguised, look
-from tools.target import is_hidden, meant
+from tools.target import meant
 
 _DEFAULT_TIMEOUT = 120_000
 _LONGEST_TIMEOUT = 600_000
@@ -92,12 +89,6 @@ def _card(arguments: ShellArguments, _cwd: str) -> Card:
     )
 
 
-_WANDERERS = frozenset({"rg"})
-"""They read other files than those that are named."""
-_TREE_READERS = frozenset({"grep", "egrep", "fgrep"})
-_RECURSIVE = re.compile(r"-[A-Za-z]*[rRd]|--(?:recursive|dereference-recursive|directories)")
-
-
 async def _prepare(arguments: ShellArguments, context: Context) -> Prepared | Result:
     command = arguments.command
     if problem := _fault(command):
@@ -111,7 +102,7 @@ async def _prepare(arguments: ShellArguments, context: Context) -> Prepared | Re
     wanted = _wanted(arguments, hold, line)
     if refused := hold.refusal or _not_wider(wanted, hold):
         return _failure(refused)
-    line = replace(line, reads=await _reads(line.plain, folder, context))
+    line = replace(line, reads=await reads(line.plain, folder, context))
     outside = not paths.is_inside(folder, *context.roots, *own)
     beside, reach = arguments.run_in_background, _reach_of(wanted)
     milliseconds = arguments.timeout_ms or (None if beside else _DEFAULT_TIMEOUT)
@@ -246,61 +237,6 @@ def _whole(command: str) -> tuple[Shown, ...]:
 
 def _declined(wanted: Wider | None) -> str | None:
     return None if wanted is None else f'the user rejected escalating this command to "{wanted}"'
-
-
-async def _reads(commands: Sequence[Words], folder: str, context: Context) -> tuple[bool, ...]:
-    """Of each command: it only reads, and does so where `read` would need no permission either.
-
-    What cannot be told is a no: options that name files, whole trees, unknown folders.
-    """
-    folders = [folder]
-    found: list[bool] = []
-    for command in commands:
-        if command[0].text == "cd":
-            entered = await _entered(command, folders, context)
-            found.append(entered != [])
-            # Where a cd fails, what follows may run in the folder before.
-            folders = [*folders, *entered] if entered and folders else []
-        else:
-            found.append(only_reads(command) and await _is_public(command, folders, context))
-    return tuple(found)
-
-
-async def _entered(command: Words, folders: Sequence[str], context: Context) -> list[str]:
-    """The folders that a cd may lead to; none where it leads out of the workspace, or who knows."""
-    if len(command) != 2 or command[1].pattern or command[1].text[:1] in ("", "-", "~"):
-        return []
-    named = [paths.absolute(command[1].text, folder) for folder in folders]
-    entered = [await context.files.resolve(path) for path in named]
-    return entered if all(paths.is_inside(one, *context.roots) for one in entered) else []
-
-
-async def _is_public(command: Words, folders: Sequence[str], context: Context) -> bool:
-    """Whether a command that reads does so where anyone may."""
-    name, *arguments = command
-    if name.text in _WANDERERS or not folders:
-        return False
-    for word in arguments:
-        if word.text.startswith("-"):
-            if "/" in word.text or (name.text in _TREE_READERS and _RECURSIVE.match(word.text)):
-                return False
-        elif not all([await _is_open(word, folder, context) for folder in folders]):
-            return False
-    return True
-
-
-async def _is_open(word: Word, folder: str, context: Context) -> bool:
-    """Whether a word, if it is the name of files, names only such as anyone may read."""
-    if word.text.startswith("~"):
-        return False
-    named = paths.absolute(word.text, folder)
-    found = await anyio.to_thread.run_sync(glob, named) if word.pattern else []
-    for path in (named, *found):
-        resolved = await context.files.resolve(path)
-        hidden = paths.is_secret(path) or is_hidden(resolved, context)
-        if hidden or context.is_barred(resolved) or not paths.is_inside(resolved, *context.roots):
-            return False
-    return True
 
 
 async def _folder(workdir: str | None, context: Context) -> tuple[str, tuple[str, ...]] | Result:
