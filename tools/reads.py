@@ -3,6 +3,7 @@
 Rule 1: what cannot be told is a no: options that name files, whole trees, unknown folders.
 """
 
+import os
 import re
 from collections.abc import Sequence
 from glob import glob
@@ -12,13 +13,21 @@ from anyio.to_thread import run_sync
 from tools import paths
 from tools.argv import Word, Words
 from tools.base import Context
-from tools.programs import only_reads
+from tools.programs import only_reads, program
 from tools.target import is_hidden
 
 _WANDERERS = frozenset({"rg"})
 """They read other files than those that are named."""
-_TREE_READERS = frozenset({"grep", "egrep", "fgrep"})
-_RECURSIVE = re.compile(r"-[A-Za-z]*[rRd]|--(?:recursive|dereference-recursive|directories)")
+_READS_FOLDERS = frozenset({"diff"})
+"""Of a folder that is named they read the files."""
+_LEADS_ELSEWHERE = {
+    "du": re.compile(r"--f"),
+    "file": re.compile(r"-[A-Za-z0-9]*[fm]|--f"),
+    "grep": re.compile(r"-[A-Za-z0-9]*[rRdf]|--(?:rec|der|di)"),
+    "sort": re.compile(r"--fil"),
+    "wc": re.compile(r"--f"),
+}
+"""By program: options, as far as GNU needs them, for whole trees or for names out of a file."""
 
 
 async def reads(commands: Sequence[Words], folder: str, context: Context) -> tuple[bool, ...]:
@@ -47,20 +56,32 @@ async def _entered(command: Words, folders: Sequence[str], context: Context) -> 
 
 async def _is_public(command: Words, folders: Sequence[str], context: Context) -> bool:
     """Whether a command that reads does so where anyone may."""
-    name, *arguments = command
-    if name.text in _WANDERERS or not folders:
+    name, words = program(command[0].text), command[1:]
+    elsewhere = _LEADS_ELSEWHERE.get(name)
+    options = [word.text for word in words if word.text.startswith("-")]
+    leads = any("/" in one or (elsewhere and elsewhere.match(one)) for one in options)
+    if name in _WANDERERS or leads or not folders:
         return False
-    for word in arguments:
-        if word.text.startswith("-"):
-            if "/" in word.text or (name.text in _TREE_READERS and _RECURSIVE.match(word.text)):
+    for word in filter(None, map(_naming, words)):
+        for folder in folders:
+            if not await _is_open(word, folder, context, whole=name in _READS_FOLDERS):
                 return False
-        elif not all([await _is_open(word, folder, context) for folder in folders]):
-            return False
     return True
 
 
-async def _is_open(word: Word, folder: str, context: Context) -> bool:
-    """Whether a word, if it is the name of files, names only such as anyone may read."""
+def _naming(word: Word) -> Word | None:
+    """What may be the name of a file in a word; None: an option without a long name has none."""
+    if not word.text.startswith("-"):
+        return word
+    _, is_given, value = word.text.partition("=")
+    return Word(value) if word.text.startswith("--") and is_given else None
+
+
+async def _is_open(word: Word, folder: str, context: Context, *, whole: bool) -> bool:
+    """Whether a word, if it is the name of files, names only such as anyone may read.
+
+    whole: a folder stands for the files in it.
+    """
     if word.text.startswith("~"):
         return False
     named = paths.absolute(word.text, folder)
@@ -69,5 +90,7 @@ async def _is_open(word: Word, folder: str, context: Context) -> bool:
         resolved = await context.files.resolve(path)
         hidden = paths.is_secret(path) or is_hidden(resolved, context)
         if hidden or context.is_barred(resolved) or not paths.is_inside(resolved, *context.roots):
+            return False
+        if whole and await run_sync(os.path.isdir, resolved):
             return False
     return True
