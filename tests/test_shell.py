@@ -7,21 +7,16 @@ from pathlib import Path
 import anyio
 import pytest
 
+from tests.workspace import Nobody
 from tools.base import (
     Access,
-    Answers,
-    Approved,
     Card,
     Console,
     Context,
     Ended,
-    Filled,
     Hold,
-    NoAnswer,
     Prepared,
-    Question,
     Reach,
-    Rejected,
     Result,
     Text,
 )
@@ -63,19 +58,6 @@ class ScriptedShell:
         if isinstance(self.ended, OSError):
             raise self.ended
         return self.ended
-
-
-class Nobody:
-    async def review(self, plan: str) -> Approved | Rejected | NoAnswer:
-        raise AssertionError
-
-    async def ask(
-        self, title: str, message: str, questions: tuple[Question, ...]
-    ) -> Answers | NoAnswer:
-        raise AssertionError
-
-    async def fill(self, message: str, form: Mapping[str, object]) -> Filled:
-        raise AssertionError
 
 
 @pytest.fixture
