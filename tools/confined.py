@@ -1,8 +1,8 @@
 """Commands inside a fence: the port Shell with a sandbox around every command.
 
 Rule 1: a command runs inside the fence or not at all; it is never run again without one.
-Rule 2: a command may change `.git` where all may, or where it is one of those that work on it and
-such may.
+Rule 2: a command may change `.git` where the fence allows that to all commands, or where it allows
+that to commands that work on the repository and this is one.
 Rule 3: what the helper says on its own descriptor decides whether the command ran, never what was
 printed.
 """

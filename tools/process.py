@@ -128,7 +128,7 @@ async def follow(
     """Run one program to its end; the contract is that of Shell.run in tools.base.
 
     spill is the folder for output that is more than a result holds; None: it is dropped.
-    guardian ends the program when we are killed; None: it ends by itself, or soon.
+    guardian ends the program when we are killed; None: the program soon ends by itself.
     """
     leader, mark = start(launch)
     if guardian is not None:

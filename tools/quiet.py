@@ -24,8 +24,7 @@ def runs_none(command: Argv) -> bool:
     if name == "sed":
         return is_plain_edit(words[1:])
     verb = next((word.text for word in words[1:] if not word.text.startswith("-")), "")
-    named = _VERBS.get(name, frozenset[str]())
-    return (name in _PROGRAMS or verb in named) and not goes_astray(words, 1)
+    return (name in _PROGRAMS or verb in _VERBS.get(name, ())) and not goes_astray(words, 1)
 
 
 _PROGRAMS = frozenset(

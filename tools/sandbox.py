@@ -69,10 +69,10 @@ def survey(fence: Fence, cwd: str) -> Survey:
     roots = [root for root in fence.roots if root not in ("/", fence.scratch)]
     held = guard(roots, sealed=fence.git != "always")
     if fence.reach == "read-only":
-        shown = (path for kind, path in held.places if kind in ("write", "read"))
-        held = Survey(tuple(("read", path) for path in shown))
-    homely = [f"{fence.home}/{name}" for name in _HIDDEN_AT_HOME] if fence.home else []
-    hidden = [*_HIDDEN, *homely, *fence.hidden]
+        beside = (path for kind, path in held.places if kind in ("write", "read"))
+        held = Survey(tuple(("read", path) for path in beside))
+    at_home = [f"{fence.home}/{name}" for name in _HIDDEN_AT_HOME] if fence.home else []
+    hidden = [*_HIDDEN, *at_home, *fence.hidden]
     shown = [*_SHOWN, *([os.path.realpath("/etc/resolv.conf")] if fence.network else [])]
     places = {os.path.realpath(path): "hide" for path in hidden if os.path.lexists(path)}
     covers = [*places, _TMP]
