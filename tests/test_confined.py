@@ -11,6 +11,7 @@ from pathlib import Path
 import anyio
 import pytest
 
+from tests.test_process import LONG, ignore, sleepers
 from tests.test_repository import git, repository
 from tests.test_sandbox import missing
 from tools import sandbox
@@ -31,10 +32,6 @@ pytestmark = [
 
 def names(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
-
-
-def ignore(_text: str) -> None:
-    return
 
 
 @dataclass
@@ -107,25 +104,13 @@ async def test_a_command_that_ignores_the_polite_signal_is_ended(stage: Stage) -
 
 
 async def test_nothing_is_left_behind(stage: Stage) -> None:
-    long = f"1000.{os.getpid()}"
-
-    def sleepers() -> list[Path]:
-        found: list[Path] = []
-        for path in Path("/proc").glob("[0-9]*/cmdline"):
-            try:
-                if path.read_bytes() == f"sleep\0{long}\0".encode():
-                    found.append(path)
-            except OSError:
-                continue
-        return found
-
-    ended = await stage.run(f"setsid env -i sleep {long} & echo started")
+    ended = await stage.run(f"setsid env -i sleep {LONG} & echo started")
     assert (ended.stdout, sleepers()) == ("started\n", [])
     started = anyio.Event()
     async with anyio.create_task_group() as tasks:
 
         async def run() -> None:
-            await stage.run(f"sleep {long} & echo up; wait", output=lambda _: started.set())
+            await stage.run(f"sleep {LONG} & echo up; wait", output=lambda _: started.set())
 
         tasks.start_soon(run)
         with anyio.fail_after(20):
@@ -166,7 +151,7 @@ async def test_what_a_cancelled_command_planted_is_put_aside_too(stage: Stage) -
 
 
 async def test_what_is_put_aside_here_is_not_left_to_the_guardian(stage: Stage) -> None:
-    guardian = Guardian()
+    guardian = Guardian(patience=20)
     shell = replace(stage.shell, guardian=guardian)
     ended = await shell.run(
         "echo x > .envrc", cwd=str(stage.root), timeout=30, output=lambda _: None

@@ -10,8 +10,8 @@ import pytest
 from tools.base import Ended, Git, Hold, Reach
 from tools.layers import Layers, layers_of
 from tools.probe import HELPER
-from tools.protected import Watched
-from tools.sandbox import Fence, Survey, denials, start, survey
+from tools.protected import Survey, Watched
+from tools.sandbox import Fence, denials, start, survey
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="paths of POSIX")
 

@@ -1,6 +1,6 @@
 import pytest
 
-from tools.argv import Seen
+from tools.argv import Argv
 from tools.git_work import names, works_on
 from tools.shell_line import look
 
@@ -35,7 +35,7 @@ def test_a_program_that_works_on_the_repository_is_known(line: str, works: bool)
 
 
 def test_a_program_that_cannot_be_told_works_on_nothing() -> None:
-    def check(*words: Seen) -> None:
+    def check(*words: Argv) -> None:
         assert not any(map(works_on, words))
 
     check((None,), (None, "git"), ("npm", None))

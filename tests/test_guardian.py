@@ -25,7 +25,7 @@ LEAVES = f"setsid sleep {LONG} & (setsid sleep {LONG} &) ; trap '' TERM; sleep {
 
 @pytest.fixture
 def guardian() -> Iterator[Guardian]:
-    made = Guardian()
+    made = Guardian(patience=20)
     yield made
     made.close()
 

@@ -3,6 +3,8 @@
 import os
 import signal
 import sys
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +41,14 @@ async def needs_sandbox() -> None:
         missing(f"no full sandbox here: {layers.failures}")
 
 
+@asynccontextmanager
+async def confined(tmp_path: Path) -> AsyncGenerator[tuple[Machine, Agent]]:
+    """An agent whose commands run in a sandbox."""
+    await needs_sandbox()
+    async with machine(tmp_path, settings=ORDINARY, sandbox={}) as here, here.agent() as agent:
+        yield here, agent
+
+
 async def shell(here: Machine, editor: Editor, session: str, command: str, **more: Any) -> str:
     """A turn with one command of the model's; gives what the model was told of it."""
     call = await begin_prompt(editor, session)
@@ -66,11 +76,7 @@ def asked(editor: Editor) -> list[str]:
 
 
 async def test_a_command_runs_unasked_and_finds_no_key(tmp_path: Path) -> None:
-    await needs_sandbox()
-    async with (
-        machine(tmp_path, settings=ORDINARY, sandbox={}) as here,
-        here.agent() as agent,
-    ):
+    async with confined(tmp_path) as (here, agent):
         editor = agent.editor
         session = await editor.new_session(here.workspace)
         assert await shell(here, editor, session, "echo hi > a; cat a") == "hi\n"
@@ -110,11 +116,7 @@ COMMIT = "git -c user.name=a -c user.email=b commit -qm x --allow-empty"
 
 
 async def test_only_lines_that_run_git_change_the_repository(tmp_path: Path) -> None:
-    await needs_sandbox()
-    async with (
-        machine(tmp_path, settings=ORDINARY, sandbox={}) as here,
-        here.agent() as agent,
-    ):
+    async with confined(tmp_path) as (here, agent):
         repository(here.workspace / "src")
         (here.workspace / "src" / "release.sh").write_text(COMMIT, encoding="utf-8")
         editor = agent.editor
@@ -227,11 +229,7 @@ def is_output(item: dict[str, Any], call: str) -> bool:
 
 
 async def test_a_job_that_may_write_ends_when_plan_mode_begins(tmp_path: Path) -> None:
-    await needs_sandbox()
-    async with (
-        machine(tmp_path, settings=ORDINARY, sandbox={}) as here,
-        here.agent() as agent,
-    ):
+    async with confined(tmp_path) as (here, agent):
         editor = agent.editor
         session = await editor.new_session(here.workspace)
         wait = "echo on; while sleep 0.01; do echo x > a; done"
@@ -250,11 +248,7 @@ async def test_a_job_that_may_write_ends_when_plan_mode_begins(tmp_path: Path) -
 
 
 async def test_a_command_runs_in_the_tmp_that_commands_see(tmp_path: Path) -> None:
-    await needs_sandbox()
-    async with (
-        machine(tmp_path, settings=ORDINARY, sandbox={}) as here,
-        here.agent() as agent,
-    ):
+    async with confined(tmp_path) as (here, agent):
         editor = agent.editor
         session = await editor.new_session(here.workspace)
         name = f"/tmp/made-{tmp_path.name}"

@@ -7,21 +7,16 @@ from pathlib import Path
 import anyio
 import pytest
 
+from tests.workspace import Nobody
 from tools.base import (
     Access,
-    Answers,
-    Approved,
     Card,
     Console,
     Context,
     Ended,
-    Filled,
     Hold,
-    NoAnswer,
     Prepared,
-    Question,
     Reach,
-    Rejected,
     Result,
     Text,
 )
@@ -63,19 +58,6 @@ class ScriptedShell:
         if isinstance(self.ended, OSError):
             raise self.ended
         return self.ended
-
-
-class Nobody:
-    async def review(self, plan: str) -> Approved | Rejected | NoAnswer:
-        raise AssertionError
-
-    async def ask(
-        self, title: str, message: str, questions: tuple[Question, ...]
-    ) -> Answers | NoAnswer:
-        raise AssertionError
-
-    async def fill(self, message: str, form: Mapping[str, object]) -> Filled:
-        raise AssertionError
 
 
 @pytest.fixture
@@ -275,6 +257,22 @@ async def test_output_is_passed_on_while_the_command_runs(cwd: str) -> None:
         ("rg word", False),
         ("grep -rn word .", False),
         ("grep --recursive word .", False),
+        ("grep --rec word .", False),
+        ("grep -2r word .", False),
+        ("du -X/etc/passwd .", False),
+        ("/usr/bin/grep -r word .", False),
+        ("/bin/rg word", False),
+        ("diff file sub/../file", True),
+        ("diff . sub", False),
+        ("diff -N sub . | cat", False),
+        ("diff --from-file=.env file", False),
+        ("grep -f.env file", False),
+        ("grep -n5 --color=never word file", True),
+        ("wc --files0-from=file", False),
+        ("sort --fil=file", False),
+        ("du -a0 --f=file", False),
+        ("file -bf file", False),
+        ("file -b file; wc -l file; sort -n -k2,2 file; du -s .", True),
         ("grep -f/etc/passwd file", False),
         ("touch file", False),
     ],

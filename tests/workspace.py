@@ -18,6 +18,7 @@ from tools.base import (
     Question,
     Reach,
     Result,
+    Shell,
 )
 from tools.edit import EDIT
 from tools.glob import GLOB
@@ -25,11 +26,12 @@ from tools.grep import GREP
 from tools.local import LocalFiles
 from tools.read import READ
 from tools.seen import Seen
+from tools.shell import SHELL
 from tools.write import WRITE
 
-TOOLS = {"read": READ, "edit": EDIT, "write": WRITE, "glob": GLOB, "grep": GREP}
+TOOLS = {"read": READ, "edit": EDIT, "write": WRITE, "glob": GLOB, "grep": GREP, "shell": SHELL}
 
-FIRST = {"glob": "pattern", "grep": "pattern"}
+FIRST = {"glob": "pattern", "grep": "pattern", "shell": "command"}
 """What the argument that always stands first is called, where it is no file_path."""
 
 
@@ -78,6 +80,7 @@ class Workspace:
     """A rule keeps every file from being read."""
     private: tuple[str, ...] = ()
     readable: tuple[str, ...] = ()
+    shell: Shell | None = None
 
     def __post_init__(self) -> None:
         self.root = self.root.resolve()
@@ -101,7 +104,7 @@ class Workspace:
             cwd=str(self.root),
             roots=(str(self.root),),
             files=self.files,
-            shell=nobody,
+            shell=self.shell or nobody,
             seen=self.seen,
             person=nobody,
             planning=False,

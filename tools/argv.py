@@ -24,7 +24,7 @@ class Word:
 
 Words: TypeAlias = Sequence[Word]
 
-Seen: TypeAlias = tuple[str | None, ...]
+Argv: TypeAlias = tuple[str | None, ...]
 """The words of a command; None: it cannot be told which words stand there, or how many."""
 
 
@@ -36,9 +36,9 @@ class Line:
     """All of it, if it is nothing but simple commands, one after the other; else nothing."""
     reads: tuple[bool, ...] = ()
     """Of each of these: it is proven to only read, and nothing that is private."""
-    seen: tuple[Seen, ...] = ()
+    seen: tuple[Argv, ...] = ()
     """Every command that stands anywhere in it, those behind wrappers by themselves too."""
-    guessed: tuple[Seen, ...] = ()
+    guessed: tuple[Argv, ...] = ()
     """Words among which, or within which, a command may stand that runs as well."""
     clear: bool = True
     """It runs nothing that is not seen; what programs run by themselves aside."""

@@ -489,16 +489,15 @@ class Job(Protocol):
         ...
 
 
+Run: TypeAlias = Callable[[Callable[[str], None]], Awaitable[Ended]]
+"""Runs a command to its end; its argument takes what the command prints. Raises OSError."""
+
+
 class Jobs(Protocol):
     """The commands that go on in the background of a session."""
 
-    async def start(
-        self, run: Callable[[Callable[[str], None]], Awaitable[Ended]], reach: Reach
-    ) -> Job:
-        """Let a command run on that may change so much; it is told where its output goes.
-
-        OSError: there can be no more.
-        """
+    async def start(self, run: Run, reach: Reach) -> Job:
+        """Let a command run on that may change so much; OSError: there can be no more."""
         ...
 
     def find(self, job: str) -> Job | None:

@@ -336,13 +336,8 @@ def _drop_capabilities() -> None:
 
 # landlock(7)
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
-_WRITE_FILE, _MAKE_CHAR, _MAKE_BLOCK, _TRUNCATE, _IOCTL_DEV = (
-    1 << 1,
-    1 << 6,
-    1 << 11,
-    1 << 14,
-    1 << 15,
-)
+_WRITE_FILE, _MAKE_CHAR, _MAKE_BLOCK = 1 << 1, 1 << 6, 1 << 11
+_TRUNCATE, _IOCTL_DEV = 1 << 14, 1 << 15
 _CHANGES = 0b1_1111_1111_0010
 """Writing, removing and making, as the first version knew them."""
 _ADDED = {2: 1 << 13, 3: _TRUNCATE, 5: _IOCTL_DEV}
@@ -581,7 +576,7 @@ def _write(path: str, text: str) -> None:
 
 def run(arguments: list[str]) -> None:
     """Do what the arguments say."""
-    if arguments[:1] == ["probe"]:
+    if arguments == ["probe"]:
         probe()
     else:
         main(arguments)

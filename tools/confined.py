@@ -1,15 +1,15 @@
 """Commands inside a fence: the port Shell with a sandbox around every command.
 
 Rule 1: a command runs inside the fence or not at all; it is never run again without one.
-Rule 2: a command may change `.git` where all may, or where it is one of those that work on it and
-such may.
+Rule 2: a command may change `.git` where the fence allows that to all commands, or where it allows
+that to commands that work on the repository and this is one.
 Rule 3: what the helper says on its own descriptor decides whether the command ran, never what was
 printed.
 """
 
 import os
-from collections.abc import Callable, Generator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import AsyncGenerator, Callable, Generator, Mapping
+from contextlib import asynccontextmanager, contextmanager, nullcontext
 from dataclasses import field, replace
 
 import anyio
@@ -21,8 +21,8 @@ from tools.frozen import frozen
 from tools.guardian import Guardian
 from tools.layers import Layers
 from tools.process import Launch, LocalShell, follow, script
-from tools.protected import Watched, put_aside, told
-from tools.sandbox import Fence, Survey, denials, start, survey
+from tools.protected import Survey, Watched, put_aside, told
+from tools.sandbox import Fence, denials, is_held, start, survey
 
 _READY = "ready"
 
@@ -43,7 +43,7 @@ class ConfinedShell:
     """Ends commands when we are killed, and puts aside what they planted."""
 
     async def hold(self) -> Hold:
-        """As well as this machine can."""
+        """How a command is held where it asks for nothing wider."""
         if self.fence.reach == "danger-full-access":
             return Hold()
         tmp = self.fence.scratch if "N" in self.layers.working else ""
@@ -61,52 +61,46 @@ class ConfinedShell:
     ) -> Ended:
         """Run one command; SandboxFailed, an OSError, where it could not be confined."""
         fence = self._fence(reach, git=git)
-        held = fence.reach != "danger-full-access" and self.layers.hold.strength != "none"
+        held = is_held(self.layers, fence)
         # Without the helper root could read our memory, keys and all.
         if not held and not (self.layers.probed and os.geteuid() == 0):
             shell = LocalShell(self.environment, fence.scratch, guardian=self.guardian)
             return await shell.run(command, cwd=cwd, timeout=timeout, output=output)
-        found, environment = Survey(()), self.environment
+        found, environment = Survey(), self.environment
         if held:
             found = await run_sync(survey, fence, cwd)
             environment = confined_environment(environment, fence.scratch, network=fence.network)
         with script(command, fence.scratch) as (argv, passed), _channel() as (hear, say):
             started = (*start(self.layers, fence, found, cwd, say), *argv)
             launch = Launch(started, environment, "/", (*passed, say))
-            moved: list[str] = []
-            with self._guarded(found.watched):
-                try:
-                    ended = await follow(
-                        launch,
-                        timeout=timeout,
-                        output=output,
-                        spill=fence.scratch,
-                        guardian=self.guardian,
-                    )
-                finally:
-                    await _tidy(found.watched, moved)
+            async with self._tidied(found.watched) as moved:
+                ended = await follow(
+                    launch,
+                    timeout=timeout,
+                    output=output,
+                    spill=fence.scratch,
+                    guardian=self.guardian,
+                )
             said = _heard(hear)
         if said != _READY and not ended.timed_out:
             raise SandboxFailed(said or ended.stderr.strip() or "the sandbox did not start")
         return replace(ended, notes=(*(denials(ended, fence) if held else ()), *moved))
 
-    def _guarded(self, watched: tuple[Watched, ...]) -> AbstractContextManager[None]:
-        """Until the places were looked at, somebody is to do so if we are killed."""
-        if self.guardian is None or not watched:
-            return nullcontext()
-        return self.guardian.tidying(told(watched))
+    @asynccontextmanager
+    async def _tidied(self, watched: tuple[Watched, ...]) -> AsyncGenerator[list[str]]:
+        """At the end, however it comes, what was planted is put aside; then the list tells it."""
+        moved: list[str] = []
+        with nullcontext() if self.guardian is None else self.guardian.tidying(told(watched)):
+            try:
+                yield moved
+            finally:
+                with anyio.CancelScope(shield=True):
+                    moved += await run_sync(put_aside, watched)
 
     def _fence(self, reach: Reach | None, *, git: bool) -> Fence:
         """What holds for one command."""
         fence = self.fence if reach is None else replace(self.fence, reach=reach)
         return replace(fence, git="always") if git and fence.git == "commands" else fence
-
-
-async def _tidy(watched: tuple[Watched, ...], moved: list[str]) -> None:
-    """Put aside what was planted, also when the command is cancelled; tells it in moved."""
-    with anyio.CancelScope(shield=True):
-        if watched:
-            moved += await run_sync(put_aside, watched)
 
 
 @contextmanager

@@ -11,8 +11,8 @@ import re
 from collections.abc import Mapping
 from fnmatch import fnmatchcase
 
-from tools.argv import Seen
-from tools.wrappers import inner, name_of
+from tools.argv import Argv
+from tools.inner import inner, name_of
 
 _ALWAYS = frozenset(
     {
@@ -25,7 +25,7 @@ _ALWAYS = frozenset(
 )
 """Version control, what runs for a commit, and what makes a release of one."""
 
-_BEGINNINGS: Mapping[str, tuple[Seen, ...]] = {
+_BEGINNINGS: Mapping[str, tuple[Argv, ...]] = {
     "cargo": (("release",),),
     **dict.fromkeys(("npm", "pnpm", "yarn"), (("version",),)),
     **dict.fromkeys(("python", "python3"), (("-m", "pre_commit"), ("-m", "commitizen"))),
@@ -38,7 +38,7 @@ _ENDS = re.compile(r"[/{},=:]")
 _PATTERN = re.compile(r"[*?\[]")
 
 
-def works_on(command: Seen) -> bool:
+def works_on(command: Argv) -> bool:
     """Whether this, or the command that its last words are, works on the repository."""
     while command:
         name = name_of(command) or ""

@@ -33,7 +33,6 @@ _TIDY = (
 _HOME = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 _PATIENCE = 1.0
-"""Seconds that it has to end."""
 _PAUSE = 0.01
 """Seconds between two looks at what is left."""
 _WHOLE = 4096
@@ -53,7 +52,9 @@ class Left:
 class Guardian:
     """The agent's end; one for the whole process. The other end starts with the first command."""
 
-    def __init__(self) -> None:
+    def __init__(self, patience: float = _PATIENCE) -> None:
+        """patience: seconds that close() gives the process to end."""
+        self._patience = patience
         self._process: subprocess.Popen[bytes] | None = None
         self._pipe = -1
         self._is_closed = False
@@ -86,7 +87,7 @@ class Guardian:
         if self._process is not None:
             os.close(self._pipe)
             with suppress(subprocess.TimeoutExpired):
-                self._process.wait(_PATIENCE)
+                self._process.wait(self._patience)
         self._process = None
 
     def _begin(self, key: str, lines: list[str]) -> None:

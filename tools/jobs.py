@@ -5,22 +5,17 @@ Rule 2: what a job prints is told once. What nobody asks for is kept as far as a
 Rule 3: a job that may change more than is allowed by now is ended: it cannot be held anew.
 """
 
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import TypeAlias
 
 import anyio
 from anyio.abc import TaskGroup
 
-from tools.base import REACHES, Ended, Reach
+from tools.base import REACHES, Ended, Reach, Run
 from tools.output import Capture
 
 MOST_RUNNING = 20
 
 NARROWED = "it was ended: it could change more than the mode and permission in force allow"
-
-Run: TypeAlias = Callable[[Callable[[str], None]], Awaitable[Ended]]
-"""Runs a command to its end; its argument takes what the command prints. Raises OSError."""
 
 
 @dataclass(eq=False, slots=True)

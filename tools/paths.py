@@ -56,9 +56,9 @@ def places(path: str, cwd: str, line: int | None = None) -> tuple[Place, ...]:
     return (Place(whole, line),) if path.strip() and not _UNSEEN.search(whole) else ()
 
 
-def is_inside(path: str, root: str) -> bool:
-    """The path is the root or lies below it; both are absolute and plain."""
-    return path == root or path.startswith(root.rstrip("/") + "/")
+def is_inside(path: str, *roots: str) -> bool:
+    """The path is one of the roots or lies below one; all are absolute and plain."""
+    return any(path == root or path.startswith(root.rstrip("/") + "/") for root in roots)
 
 
 def fault(path: str) -> str:

@@ -21,10 +21,6 @@ def hide_memory() -> bool:
 
 
 def _prctl(option: int, value: int) -> bool:
-    return sys.platform == "linux" and _libc_prctl(option, value) == 0
-
-
-def _libc_prctl(option: int, value: int) -> int:
     import ctypes  # noqa: PLC0415 (its import costs milliseconds that the first answer cannot spare)
 
-    return ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
+    return sys.platform == "linux" and ctypes.CDLL(None).prctl(option, value, 0, 0, 0) == 0

@@ -17,10 +17,10 @@ import shutil
 import signal
 import subprocess
 import tempfile
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
-from typing import TypeAlias
+from dataclasses import dataclass, field
+from typing import IO, TypeAlias
 
 import anyio
 import anyio.to_thread
@@ -57,7 +57,7 @@ Script: TypeAlias = tuple[tuple[str, ...], tuple[int, ...]]
 
 @frozen
 class Launch:
-    """A program and all it is given; standard input is empty."""
+    """A program and all it is given."""
 
     argv: tuple[str, ...]
     environment: Mapping[str, str]
@@ -102,7 +102,7 @@ class LocalShell:
 
 
 @contextmanager
-def script(command: str, scratch: str) -> Generator[Script, None, None]:
+def script(command: str, scratch: str) -> Generator[Script]:
     """How bash is started to run a command line, however long that is."""
     shell = (bash(), "--noprofile", "--norc")
     if len(command.encode()) < _LONGEST_ARGUMENT:
@@ -128,24 +128,22 @@ async def follow(
     """Run one program to its end; the contract is that of Shell.run in tools.base.
 
     spill is the folder for output that is more than a result holds; None: it is dropped.
-    guardian ends the program when we are killed; None: it ends by itself, or soon.
+    guardian ends the program when we are killed; None: the program soon ends by itself.
     """
-    mark = secrets.token_hex(16)
-    leader = _start(launch, mark)
+    leader, mark = start(launch)
     if guardian is not None:
         guardian.watch(leader.pid, mark)
     spills = [] if spill is None else [Spill(spill, name) for name in ("stdout", "stderr")]
     captures = [Capture(one.write) for one in spills] or [Capture(), Capture()]
-    streams = Streams(output, (captures[0], captures[1]))
-    timed_out = False
+    streams = _Streams(output, captures)
+    limit = anyio.move_on_after(timeout)
     try:
         async with anyio.create_task_group() as readers:
-            for pipe, capture in zip(_pipes(leader), streams.captures, strict=True):
+            for pipe, capture in zip(pipes(leader), captures, strict=True):
                 readers.start_soon(streams.read, pipe, capture)
-            with anyio.move_on_after(timeout) as limit:
+            with limit:
                 await exit_of(leader)
             if limit.cancelled_caught:
-                timed_out = True
                 await _terminate(leader)
             await streams.quiet()
             readers.cancel_scope.cancel()
@@ -158,8 +156,7 @@ async def follow(
             await bury(leader, mark, guardian)
         for one in spills:
             one.close()
-    ended = _ended(leader.returncode, streams.captures, timed_out=timed_out)
-    return replace(ended, whole=_kept(spills))
+    return _ended(leader.returncode, captures, _kept(spills), timed_out=limit.cancelled_caught)
 
 
 def _kept(spills: Iterable[Spill]) -> tuple[str, ...]:
@@ -168,16 +165,16 @@ def _kept(spills: Iterable[Spill]) -> tuple[str, ...]:
 
 
 @dataclass(slots=True)
-class Streams:
+class _Streams:
     """What one program prints on its two streams, as it comes."""
 
     output: Callable[[str], None]
-    captures: tuple[Capture, Capture]
+    captures: Sequence[Capture]
     _open: int = 2
     _heard: anyio.Event = field(default_factory=anyio.Event)
     """Something came, or a stream ended, since it was last replaced."""
 
-    async def read(self, pipe: int, capture: Capture) -> None:
+    async def read(self, pipe: IO[bytes], capture: Capture) -> None:
         """Take what comes through the pipe until its other end is closed."""
         while data := await piece(pipe):
             self._show(capture.feed(data))
@@ -210,11 +207,13 @@ def bash() -> str:
     raise FileNotFoundError("bash is not installed")
 
 
-def _start(launch: Launch, mark: str) -> "subprocess.Popen[bytes]":
-    return subprocess.Popen(  # noqa: S603 (running what it is told to is its purpose)
+def start(launch: Launch, stdin: int = subprocess.DEVNULL) -> "tuple[subprocess.Popen[bytes], str]":
+    """The process, which leads a group and a session, and the mark of all that comes of it."""
+    mark = secrets.token_hex(16)
+    leader = subprocess.Popen(  # noqa: S603 (running what it is told to is its purpose)
         launch.argv,
         bufsize=0,
-        stdin=subprocess.DEVNULL,
+        stdin=stdin,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         cwd=launch.cwd,
@@ -222,16 +221,18 @@ def _start(launch: Launch, mark: str) -> "subprocess.Popen[bytes]":
         pass_fds=launch.passed,
         start_new_session=True,
     )
+    return leader, mark
 
 
-def _pipes(leader: "subprocess.Popen[bytes]") -> list[int]:
-    return [pipe.fileno() for pipe in (leader.stdout, leader.stderr) if pipe]
+def pipes(leader: "subprocess.Popen[bytes]") -> list[IO[bytes]]:
+    """Those of its standard streams, in their order, of which we hold the other end."""
+    return [pipe for pipe in (leader.stdin, leader.stdout, leader.stderr) if pipe is not None]
 
 
-async def piece(pipe: int) -> bytes:
+async def piece(pipe: IO[bytes]) -> bytes:
     """What comes through the pipe next; nothing at its end."""
     await anyio.wait_readable(pipe)
-    return os.read(pipe, _PIECE)
+    return os.read(pipe.fileno(), _PIECE)
 
 
 async def exit_of(leader: "subprocess.Popen[bytes]") -> None:
@@ -275,20 +276,24 @@ async def bury(
     if guardian is not None:
         guardian.forget(leader.pid, mark)
     leader.poll()
-    for pipe in filter(None, (leader.stdout, leader.stderr)):
+    for pipe in pipes(leader):
         pipe.close()
 
 
-def _ended(code: int | None, captures: tuple[Capture, Capture], *, timed_out: bool) -> Ended:
+def _ended(
+    code: int | None, captures: Sequence[Capture], whole: tuple[str, ...], *, timed_out: bool
+) -> Ended:
     stdout, stderr = captures
-    killed = code is None or code < 0
+    # None: it hangs in the kernel, which does not let go of what we have killed.
+    code = -signal.SIGKILL if code is None else code
     return Ended(
         stdout.text(),
         stderr.text(),
-        code=None if killed else code,
-        signal=_signal_name(-(code or -signal.SIGKILL)) if killed else None,
+        code=code if code >= 0 else None,
+        signal=_signal_name(-code) if code < 0 else None,
         timed_out=timed_out,
         truncated=stdout.truncated or stderr.truncated,
+        whole=whole,
     )
 
 

@@ -13,6 +13,7 @@ run another one, or write where nobody said.
 import re
 from collections.abc import Callable, Mapping
 from functools import partial
+from itertools import takewhile
 from typing import TypeAlias
 
 from tools.argv import Words
@@ -78,8 +79,8 @@ _SUBSTITUTES = re.compile(
 
 def _sed(arguments: Words) -> bool:
     """Only `sed -n 3,5p FILE…` and `sed s/old/new/ FILE…`."""
-    options = [word.text for word in arguments]
-    options = options[: next((n for n, one in enumerate(options) if one[:1] != "-"), len(options))]
+    texts = (word.text for word in arguments)
+    options = list(takewhile(lambda text: text.startswith("-"), texts))
     script, files = arguments[len(options) : len(options) + 1], arguments[len(options) + 1 :]
     return (
         set(options) <= {"-n", "-E", "-r"}
@@ -96,7 +97,7 @@ def is_plain_edit(arguments: Words) -> bool:
 
 
 def _is_plain_script(text: str) -> bool:
-    return any(form.fullmatch(text) is not None for form in (_PRINTS, _SUBSTITUTES))
+    return any(form.fullmatch(text) for form in (_PRINTS, _SUBSTITUTES))
 
 
 def _date(arguments: Words) -> bool:

@@ -14,7 +14,7 @@ from dataclasses import replace
 from tools.frozen import frozen
 from tools.paths import PROTECTED, is_inside
 from tools.regular import anchored
-from tools.repository import OF_A_WORKTREE, Layout, layout, leads_to_common, read_text
+from tools.repository import OF_A_WORKTREE, Layout, layout, leads_to_common, listed, read_text
 
 Place = tuple[str, str]
 """A kind of place, as tools/confine.py knows them, and its path."""
@@ -43,14 +43,16 @@ class Watched:
 
 
 @frozen
-class Guard:
-    """How some folders are kept from harm while commands change them."""
+class Survey:
+    """What a command finds on disk."""
 
-    places: tuple[Place, ...]
-    watched: tuple[Watched, ...]
+    places: tuple[Place, ...] = ()
+    """To be mounted before it runs."""
+    watched: tuple[Watched, ...] = ()
+    """To be looked at when it is over."""
 
 
-def guard(roots: Sequence[str], *, sealed: bool = False) -> Guard:
+def guard(roots: Sequence[str], *, sealed: bool = False) -> Survey:
     """What to mount, and what to look at afterwards, for these folders.
 
     sealed: their repositories stay as they are, with all that is in them.
@@ -79,7 +81,7 @@ def guard(roots: Sequence[str], *, sealed: bool = False) -> Guard:
         watched |= {path: Watched(path, None, read_text(path)) for path in entries}
     pinned = (path for one in layouts for path in (*one.pinned, *one.worktrees) if _is_folder(path))
     places |= {path: places.get(path, "pin") for path in pinned}
-    return Guard(tuple((kind, path) for path, kind in places.items()), tuple(watched.values()))
+    return Survey(tuple((kind, path) for path, kind in places.items()), tuple(watched.values()))
 
 
 def _fixed(roots: Sequence[str], layouts: Iterable[Layout], *, sealed: bool) -> Iterator[str]:
@@ -102,17 +104,9 @@ def _is_folder(path: str) -> bool:
 
 def _with_worktrees(folder: str) -> Watched:
     """The folder, as it is now."""
-    known = (f"{name}/{one}" for name in _listed(folder) for one in OF_A_WORKTREE)
-    return Watched(
-        folder, None, None, tuple(it for it in known if os.path.lexists(f"{folder}/{it}"))
-    )
-
-
-def _listed(folder: str) -> list[str]:
-    try:
-        return sorted(os.listdir(folder))
-    except OSError:
-        return []
+    parts = (f"{tree}/{name}" for tree in listed(folder) for name in OF_A_WORKTREE)
+    known = (path.removeprefix(f"{folder}/") for path in parts if os.path.lexists(path))
+    return Watched(folder, None, known=tuple(known))
 
 
 def _between(base: str, path: str) -> list[str]:
@@ -169,15 +163,15 @@ def _strange(one: Watched) -> Iterator[str]:
         if _is_new(one):
             yield one.path
         return
-    for tree in _listed(one.path):
-        at = f"{one.path}/{tree}"
-        if os.path.islink(at):
-            yield at
+    known = {f"{one.path}/{part}" for part in one.known}
+    for tree in listed(one.path):
+        if os.path.islink(tree):
+            yield tree
             continue
-        if os.path.lexists(f"{at}/commondir") and not leads_to_common(at):
-            yield f"{at}/commondir"
-        new = (name for name in OF_A_WORKTREE if f"{tree}/{name}" not in one.known)
-        yield from (f"{at}/{name}" for name in new if os.path.lexists(f"{at}/{name}"))
+        if os.path.lexists(f"{tree}/commondir") and not leads_to_common(tree):
+            yield f"{tree}/commondir"
+        parts = (f"{tree}/{name}" for name in OF_A_WORKTREE)
+        yield from (path for path in parts if path not in known and os.path.lexists(path))
 
 
 def _is_new(one: Watched) -> bool:

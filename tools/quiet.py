@@ -8,13 +8,13 @@ Rule 2: an option that names something to run, or to obey, ends that.
 
 from collections.abc import Mapping
 
-from tools.argv import Seen, Word
+from tools.argv import Argv, Word
 from tools.programs import SAFE, goes_astray, is_plain_edit, program
 
 _UNKNOWN = Word("*", pattern=True)
 
 
-def runs_none(command: Seen) -> bool:
+def runs_none(command: Argv) -> bool:
     """No word of the command is run, whatever the program does otherwise."""
     words = [_UNKNOWN if word is None else Word(word) for word in command]
     name = program(words[0].text).casefold()
@@ -24,8 +24,7 @@ def runs_none(command: Seen) -> bool:
     if name == "sed":
         return is_plain_edit(words[1:])
     verb = next((word.text for word in words[1:] if not word.text.startswith("-")), "")
-    named = _VERBS.get(name, frozenset[str]())
-    return (name in _PROGRAMS or verb in named) and not goes_astray(words, 1)
+    return (name in _PROGRAMS or verb in _VERBS.get(name, ())) and not goes_astray(words, 1)
 
 
 _PROGRAMS = frozenset(

@@ -52,7 +52,7 @@ class Layout:
     def sealed(self) -> "Layout":
         """The same, with nothing in it that may change."""
         fixed = (*self.fixed, *self.entries)
-        kept = (path for path in fixed if not any(is_inside(path, at) for at in self.pinned))
+        kept = (path for path in fixed if not is_inside(path, *self.pinned))
         return Layout(self.write, (), (*self.pinned, *kept))
 
 
@@ -66,14 +66,14 @@ def layout(root: str, beside: Sequence[str] = ()) -> Layout:
     if entry is None or os.path.islink(entry):
         return Layout()
     if os.path.isdir(entry):
-        return _joined(entry, roots, () if _is_at(entry, root) else (entry,))
+        return _joined(entry, entry, roots, () if os.path.dirname(entry) == root else (entry,))
     folder = _named(entry)
     if folder is None:
         return Layout(fixed=(entry,))
     if common := _common(folder, entry):
         return _linked(entry, roots, folder, common)
     if _work_tree(folder) == os.path.dirname(entry):
-        found = _joined(folder, roots, (folder,))
+        found = _joined(folder, entry, roots, (folder,))
         return replace(found, fixed=(entry, *found.fixed))
     return Layout(fixed=(entry,))
 
@@ -94,36 +94,31 @@ def _nearest(folder: str) -> str | None:
         folder = os.path.dirname(folder)
 
 
-def _is_at(entry: str, root: str) -> bool:
-    return os.path.dirname(entry) == root
-
-
-def _joined(folder: str, roots: Sequence[str], write: tuple[str, ...]) -> Layout:
-    """A repository and those of its submodules; roots: where there is work, first that of it."""
-    checkout = os.path.dirname(_nearest(roots[0]) or roots[0])
-    folders = [(folder, checkout), *_submodules(folder)]
+def _joined(folder: str, entry: str, roots: Sequence[str], write: tuple[str, ...]) -> Layout:
+    """A repository, which a `.git` led to, and those of its submodules."""
+    folders = [(folder, os.path.dirname(entry)), *_submodules(folder)]
     modules = {os.path.dirname(path) for path, _ in folders[1:]}
-    trees = {tree: _entry(tree, roots) for at, _ in folders for tree in _worktrees(at)}
+    trees = {tree: _entry(tree, roots) for at, _ in folders for tree in listed(f"{at}/worktrees")}
     fixed = [
         path
         for at, work in folders
         for path in (*(f"{at}/{name}" for name in _FIXED), *_obeyed(at, work))
     ]
-    for tree, entry in trees.items():
-        fixed += [f"{tree}/{name}" for name in OF_A_WORKTREE] if entry else [tree]
+    for tree, back in trees.items():
+        fixed += [f"{tree}/{name}" for name in OF_A_WORKTREE] if back else [tree]
     fixed += [f"{work}/.git" for _, work in folders[1:] if work]
     return Layout(
         write,
         (*(at for at, _ in folders), *sorted(modules)),
         tuple(fixed),
         tuple(f"{at}/worktrees" for at, _ in folders),
-        tuple(entry for entry in trees.values() if entry),
+        tuple(filter(None, trees.values())),
     )
 
 
 def _linked(entry: str, roots: Sequence[str], folder: str, common: str) -> Layout:
     """A worktree that `git worktree add` made: most of its repository is that of another one."""
-    whole = _joined(common, roots, (common,))
+    whole = _joined(common, entry, roots, (common,))
     own = tuple(f"{folder}/{name}" for name in _FIXED)
     others = tuple(path for path in whole.fixed if not is_inside(path, folder))
     return replace(
@@ -138,7 +133,7 @@ def _entry(tree: str, roots: Sequence[str]) -> str | None:
     """The `.git` of a worktree in these folders, if both name each other, or it is gone."""
     back = read_text(f"{tree}/gitdir").strip()
     entry = os.path.realpath(os.path.join(tree, back)) if back else ""
-    if not any(is_inside(entry, root) for root in roots) or not leads_to_common(tree):
+    if not is_inside(entry, *roots) or not leads_to_common(tree):
         return None
     return entry if _named(entry) == tree or not os.path.lexists(entry) else None
 
@@ -212,10 +207,10 @@ def _meant(named: str, folder: str) -> str:
     return os.path.normpath(os.path.join(folder, os.path.expanduser(named.strip())))
 
 
-def _worktrees(folder: str) -> list[str]:
-    """What belongs to other checkouts of the same repository."""
+def listed(folder: str) -> list[str]:
+    """What lies in a folder, by its path; nothing where there is none."""
     try:
-        return [f"{folder}/worktrees/{name}" for name in sorted(os.listdir(f"{folder}/worktrees"))]
+        return [f"{folder}/{name}" for name in sorted(os.listdir(folder))]
     except OSError:
         return []
 

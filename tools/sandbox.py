@@ -20,7 +20,7 @@ from tools.git_work import names
 from tools.layers import Layers
 from tools.paths import is_inside
 from tools.probe import HELPER
-from tools.protected import Guard, Place, Watched, guard
+from tools.protected import Place, Survey, guard
 
 _HIDDEN = ("/run", "/var/run")
 """Where programs listen: containers, desktops, agents for keys."""
@@ -64,35 +64,31 @@ class Fence:
         return tuple(dict.fromkeys(root for root in (*roots, self.scratch) if root != "/"))
 
 
-@frozen
-class Survey:
-    """What a fence meets on disk."""
-
-    places: tuple[Place, ...]
-    watched: tuple[Watched, ...] = ()
-
-
 def survey(fence: Fence, cwd: str) -> Survey:
     """Look at the places that a fence is about."""
     roots = [root for root in fence.roots if root not in ("/", fence.scratch)]
     held = guard(roots, sealed=fence.git != "always")
     if fence.reach == "read-only":
-        shown = (path for kind, path in held.places if kind in ("write", "read"))
-        held = Guard(tuple(("read", path) for path in shown), ())
-    homely = [f"{fence.home}/{name}" for name in _HIDDEN_AT_HOME] if fence.home else []
-    hidden = [*_HIDDEN, *homely, *fence.hidden]
+        beside = (path for kind, path in held.places if kind in ("write", "read"))
+        held = Survey(tuple(("read", path) for path in beside))
+    at_home = [f"{fence.home}/{name}" for name in _HIDDEN_AT_HOME] if fence.home else []
+    hidden = [*_HIDDEN, *at_home, *fence.hidden]
     shown = [*_SHOWN, *([os.path.realpath("/etc/resolv.conf")] if fence.network else [])]
     places = {os.path.realpath(path): "hide" for path in hidden if os.path.lexists(path)}
     covers = [*places, _TMP]
     for path in (*map(os.path.realpath, shown), *fence.roots, cwd):
-        is_covered = any(is_inside(path, cover) for cover in covers)
-        is_shown = any(is_inside(path, folder) for folder in fence.writable)
-        if is_covered and not is_shown and os.path.exists(path):
+        is_hidden = is_inside(path, *covers) and not is_inside(path, *fence.writable)
+        if is_hidden and os.path.exists(path):
             places[path] = "read"
     # A folder that was opened is shown, whatever its name.
     places |= dict.fromkeys(fence.writable, "write")
     places |= {path: kind for kind, path in held.places}
     return Survey(tuple((kind, path) for path, kind in places.items()), held.watched)
+
+
+def is_held(layers: Layers, fence: Fence) -> bool:
+    """Whether anything but its user's rights limits a command inside this fence."""
+    return fence.reach != "danger-full-access" and layers.hold.strength != "none"
 
 
 def start(layers: Layers, fence: Fence, found: Survey, cwd: str, status: int) -> tuple[str, ...]:
@@ -101,7 +97,7 @@ def start(layers: Layers, fence: Fence, found: Survey, cwd: str, status: int) ->
     status: the descriptor on which the helper says "ready", or why the program does not run.
     """
     helper = (sys.executable, *HELPER, f"status={status}", f"cwd={cwd}")
-    if fence.reach == "danger-full-access" or layers.hold.strength == "none":
+    if not is_held(layers, fence):
         return (*helper, f"shed={','.join(map(str, _REVEALING))}", "--")
     places = _ordered(found.places, fence.scratch)
     return (

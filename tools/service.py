@@ -9,18 +9,18 @@ ends, is asked to, and is killed.
 """
 
 import os
-import secrets
 import shutil
 import signal
 import subprocess
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from typing import IO
 
 import anyio
 
-from tools.offspring import MARK, signal_group
-from tools.process import Launch, bury, exit_of, piece
+from tools.offspring import signal_group
+from tools.process import Launch, bury, exit_of, piece, pipes, start
 
 LONGEST_LINE = 64 * 1024 * 1024
 """Bytes; a line that is longer is dropped, and so is all of it that still comes."""
@@ -37,15 +37,17 @@ class Service:
     """A running program; owned by the context that started it."""
 
     leader: "subprocess.Popen[bytes]"
-    _errors: bytearray = field(default_factory=bytearray)
-    _silent: anyio.Event = field(default_factory=anyio.Event)
+    stdin: IO[bytes]
+    stdout: IO[bytes]
+    stderr: IO[bytes]
+    _errors: bytearray = field(default_factory=bytearray, init=False)
+    _silent: anyio.Event = field(default_factory=anyio.Event, init=False)
     """Its error output has ended."""
 
     async def lines(self) -> AsyncIterator[bytes]:
         """The lines of its output, without line ends, until it closes it."""
-        pipe = _number(self.leader.stdout)
         rest, dropping = bytearray(), False
-        while data := await piece(pipe):
+        while data := await piece(self.stdout):
             *whole, last = data.split(b"\n")
             for part in whole:
                 if not dropping:
@@ -57,13 +59,12 @@ class Service:
 
     async def send(self, line: bytes) -> None:
         """Write one line; OSError when nobody reads any more."""
-        pipe = _number(self.leader.stdin)
         rest = memoryview(line + b"\n")
         while rest:
             try:
-                rest = rest[os.write(pipe, rest) :]
+                rest = rest[os.write(self.stdin.fileno(), rest) :]
             except BlockingIOError:
-                await anyio.wait_writable(pipe)
+                await anyio.wait_writable(self.stdin)
 
     async def last_words(self) -> str:
         """The last line of its error output, for a program that is about to end."""
@@ -76,8 +77,7 @@ class Service:
 
     async def keep_errors(self) -> None:
         """Read its error output to the end, so that it never has to wait for a reader."""
-        pipe = _number(self.leader.stderr)
-        while data := await piece(pipe):
+        while data := await piece(self.stderr):
             self._errors += data
             del self._errors[:-_LAST_WORDS]
         self._silent.set()
@@ -86,17 +86,17 @@ class Service:
 @asynccontextmanager
 async def service(launch: Launch) -> AsyncGenerator[Service]:
     """The program, running for as long as the context is open; OSError if it cannot be started."""
-    mark = secrets.token_hex(16)
-    leader = _start(launch, mark)
+    leader, mark = start(launch, stdin=subprocess.PIPE)
     try:
-        running = Service(leader)
+        running = Service(leader, *pipes(leader))
+        os.set_blocking(running.stdin.fileno(), False)
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(running.keep_errors)
             try:
                 yield running
             finally:
                 with anyio.CancelScope(shield=True):
-                    await _dismiss(leader)
+                    await _dismiss(running)
                 tasks.cancel_scope.cancel()
     finally:
         with anyio.CancelScope(shield=True):
@@ -113,32 +113,12 @@ def program(command: str, environment: Mapping[str, str]) -> str:
     raise FileNotFoundError(f"there is no program {command}")
 
 
-def _start(launch: Launch, mark: str) -> "subprocess.Popen[bytes]":
-    leader = subprocess.Popen(  # noqa: S603 (running what it is told to is its purpose)
-        launch.argv,
-        bufsize=0,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        cwd=launch.cwd,
-        env={**launch.environment, MARK: mark},
-        start_new_session=True,
-    )
-    os.set_blocking(_number(leader.stdin), False)
-    return leader
-
-
-async def _dismiss(leader: "subprocess.Popen[bytes]") -> None:
+async def _dismiss(running: Service) -> None:
     """Let it leave by itself, or ask it to."""
-    for pipe in filter(None, (leader.stdin,)):
-        pipe.close()
+    running.stdin.close()
     with anyio.move_on_after(_FAREWELL) as patience:
-        await exit_of(leader)
+        await exit_of(running.leader)
     if patience.cancelled_caught:
-        signal_group(leader.pid, signal.SIGTERM)
+        signal_group(running.leader.pid, signal.SIGTERM)
         with anyio.move_on_after(_FAREWELL):
-            await exit_of(leader)
-
-
-def _number(pipe: object) -> int:
-    return pipe.fileno()  # pyright: ignore[reportAttributeAccessIssue, reportUnknownVariableType, reportUnknownMemberType] (each of the three is a pipe)
+            await exit_of(running.leader)

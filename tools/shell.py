@@ -7,20 +7,17 @@ Rule 2: the model gets the output as it is, the person the same without the fina
 """
 
 import math
-import re
 import stat
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
-from glob import glob
 
 import anyio
-import anyio.to_thread
 from pydantic import Field
 
 from tools import paths, told
 from tools.aftermath import watched
-from tools.argv import Line, Word, Words
+from tools.argv import Line
 from tools.base import (
     REACHES,
     Access,
@@ -33,17 +30,17 @@ from tools.base import (
     Prepared,
     Reach,
     Result,
+    Run,
     Shown,
     Text,
     Tool,
     Wider,
 )
-from tools.jobs import Run
 from tools.output import holds_unseen, one_line, spelled
-from tools.programs import only_reads
+from tools.reads import reads
 from tools.shell_job import report
 from tools.shell_line import is_disguised, look
-from tools.target import is_hidden, meant
+from tools.target import meant
 
 _DEFAULT_TIMEOUT = 120_000
 _LONGEST_TIMEOUT = 600_000
@@ -92,12 +89,6 @@ def _card(arguments: ShellArguments, _cwd: str) -> Card:
     )
 
 
-_WANDERERS = frozenset({"rg"})
-"""They read other files than those that are named."""
-_TREE_READERS = frozenset({"grep", "egrep", "fgrep"})
-_RECURSIVE = re.compile(r"-[A-Za-z]*[rRd]|--(?:recursive|dereference-recursive|directories)")
-
-
 async def _prepare(arguments: ShellArguments, context: Context) -> Prepared | Result:
     command = arguments.command
     if problem := _fault(command):
@@ -111,41 +102,51 @@ async def _prepare(arguments: ShellArguments, context: Context) -> Prepared | Re
     wanted = _wanted(arguments, hold, line)
     if refused := hold.refusal or _not_wider(wanted, hold):
         return _failure(refused)
-    reach, git = _limits_of(wanted), line.git or wanted == "git-write"
-    line = replace(line, reads=await _reads(line.plain, folder, context))
-    access = Access(
+    line = replace(line, reads=await reads(line.plain, folder, context))
+    outside = not paths.is_inside(folder, *context.roots, *own)
+    beside, reach = arguments.run_in_background, _reach_of(wanted)
+    milliseconds = arguments.timeout_ms or (None if beside else _DEFAULT_TIMEOUT)
+
+    async def run(output: Callable[[str], None]) -> Ended:
+        return await context.shell.run(
+            command,
+            cwd=folder,
+            timeout=math.inf if milliseconds is None else milliseconds / 1000,
+            output=output,
+            reach=reach,
+            git=line.git or wanted == "git-write",
+        )
+
+    deed = partial(_to_its_end, context, run, milliseconds)
+    if beside:
+        deed = partial(_beside, context, run, reach or hold.reach)
+    access = _access(command, line, hold, wanted, outside=outside)
+    return Prepared(access, deed, _shown(arguments, hold, wanted), declined=_declined(wanted))
+
+
+def _access(command: str, line: Line, hold: Hold, wanted: Wider | None, *, outside: bool) -> Access:
+    is_full, disguised = hold.strength == "full", is_disguised(command)
+    unheld = "It holds characters that cannot be seen." if is_full and disguised else ""
+    return Access(
         "run",
         subject=command,
-        outside=not any(paths.is_inside(folder, root) for root in (*context.roots, *own)),
+        outside=outside,
         harmless=wanted is None and line.reads != () and all(line.reads),
-        held=hold.strength == "full" and wanted is None and not is_disguised(command),
-        unheld=_unheld(command, hold),
+        held=is_full and wanted is None and not disguised,
+        unheld="The sandbox has gaps here." if hold.strength == "partial" else unheld,
         wider=wanted is not None,
         line=line,
     )
-    milliseconds = arguments.timeout_ms or _DEFAULT_TIMEOUT
 
-    async def run(
-        output: Callable[[str], None] = context.output, seconds: float = milliseconds / 1000
-    ) -> Ended:
-        return await context.shell.run(
-            command, cwd=folder, timeout=seconds, output=output, reach=reach, git=git
-        )
 
-    async def to_its_end() -> Result:
-        try:
-            async with watched(context) as changes:
-                ended = await run()
-            return _result(ended, milliseconds, changes)
-        except OSError as error:
-            return _failure(f"the command could not be started: {error}")
-
-    async def beside() -> Result:
-        limit = math.inf if arguments.timeout_ms is None else arguments.timeout_ms / 1000
-        return await _beside(context, partial(run, seconds=limit), reach or hold.reach)
-
-    deed = beside if arguments.run_in_background else to_its_end
-    return Prepared(access, deed, _shown(arguments, hold, wanted), declined=_declined(wanted))
+async def _to_its_end(context: Context, run: Run, milliseconds: int | None) -> Result:
+    """Run a command, and look what it did to files that the model has seen."""
+    try:
+        async with watched(context) as changes:
+            ended = await run(context.output)
+        return _result(ended, milliseconds, changes)
+    except OSError as error:
+        return _failure(f"the command could not be started: {error}")
 
 
 _FIRST_LOOK = 0.5
@@ -173,23 +174,16 @@ _SHOWN = {
 """What a person is told of a command that is to run with these limits instead of others."""
 
 
-def _unheld(command: str, hold: Hold) -> str:
-    """Why a command is not held though there is a sandbox."""
-    if hold.strength == "partial":
-        return "The sandbox has gaps here."
-    is_unseen = hold.strength == "full" and is_disguised(command)
-    return "It holds characters that cannot be seen." if is_unseen else ""
-
-
 def _wanted(arguments: ShellArguments, hold: Hold, line: Line) -> Wider | None:
     """The wider limits that the model asks for; `.git` need not be asked for where it is open."""
     wanted = arguments.sandbox_permissions if isinstance(arguments, ConfinedArguments) else None
-    is_open = line.git if hold.git == "commands" else hold.git == "always"
-    is_open = is_open or hold.strength != "full"
-    return None if wanted == "git-write" and is_open and hold.reach != "read-only" else wanted
+    if wanted != "git-write" or hold.reach == "read-only":
+        return wanted
+    is_open = hold.git == "always" or (hold.git == "commands" and line.git)
+    return None if is_open or hold.strength != "full" else wanted
 
 
-def _limits_of(wanted: Wider | None) -> Reach | None:
+def _reach_of(wanted: Wider | None) -> Reach | None:
     return "workspace-write" if wanted == "git-write" else wanted
 
 
@@ -201,7 +195,7 @@ def _not_wider(wanted: Wider | None, hold: Hold) -> str:
         return 'sandbox_permissions "git-write" is not to be had: the user keeps .git as it is'
     if wanted == "git-write" and hold.reach == "workspace-write":
         return ""
-    if REACHES.index(_limits_of(wanted) or hold.reach) > REACHES.index(hold.reach):
+    if REACHES.index(_reach_of(wanted) or hold.reach) > REACHES.index(hold.reach):
         return ""
     return (
         f'sandbox_permissions "{wanted}" is not wider than "{hold.reach}", which is in force; '
@@ -245,64 +239,6 @@ def _declined(wanted: Wider | None) -> str | None:
     return None if wanted is None else f'the user rejected escalating this command to "{wanted}"'
 
 
-async def _reads(commands: Sequence[Words], folder: str, context: Context) -> tuple[bool, ...]:
-    """Of each command: it only reads, and does so where `read` would need no permission either.
-
-    What cannot be told is a no: options that name files, whole trees, unknown folders.
-    """
-    folders = [folder]
-    found: list[bool] = []
-    for command in commands:
-        if command[0].text == "cd":
-            entered = await _entered(command, folders, context)
-            found.append(entered != [])
-            # Where a cd fails, what follows may run in the folder before.
-            folders = [*folders, *entered] if entered and folders else []
-        else:
-            found.append(only_reads(command) and await _is_public(command, folders, context))
-    return tuple(found)
-
-
-async def _entered(command: Words, folders: Sequence[str], context: Context) -> list[str]:
-    """The folders that a cd may lead to; none where it leads out of the workspace, or who knows."""
-    if len(command) != 2 or command[1].pattern or command[1].text[:1] in ("", "-", "~"):
-        return []
-    named = [paths.absolute(command[1].text, folder) for folder in folders]
-    entered = [await context.files.resolve(path) for path in named]
-    inside = all(any(paths.is_inside(one, root) for root in context.roots) for one in entered)
-    return entered if inside else []
-
-
-async def _is_public(command: Words, folders: Sequence[str], context: Context) -> bool:
-    """Whether a command that reads does so where anyone may."""
-    name, *arguments = command
-    if name.text in _WANDERERS or not folders:
-        return False
-    for word in arguments:
-        if word.text.startswith("-"):
-            if "/" in word.text or (name.text in _TREE_READERS and _RECURSIVE.match(word.text)):
-                return False
-        elif not all([await _is_open(word, folder, context) for folder in folders]):
-            return False
-    return True
-
-
-async def _is_open(word: Word, folder: str, context: Context) -> bool:
-    """Whether a word, if it is the name of files, names only such as anyone may read."""
-    if word.text.startswith("~"):
-        return False
-    named = paths.absolute(word.text, folder)
-    found = await anyio.to_thread.run_sync(glob, named) if word.pattern else []
-    for path in (named, *found):
-        resolved = await context.files.resolve(path)
-        inside = any(paths.is_inside(resolved, root) for root in context.roots)
-        hidden = paths.is_secret(path) or is_hidden(resolved, context)
-        hidden = hidden or context.is_barred(resolved)
-        if not inside or hidden:
-            return False
-    return True
-
-
 async def _folder(workdir: str | None, context: Context) -> tuple[str, tuple[str, ...]] | Result:
     """Where the command runs, resolved, and what the session has there; or what is wrong."""
     if workdir is None:
@@ -338,7 +274,7 @@ def _failure(text: str) -> Result:
     return replace(result, shown=(Console(result.text),))
 
 
-def _result(ended: Ended, milliseconds: int, changes: Iterable[str]) -> Result:
+def _result(ended: Ended, milliseconds: int | None, changes: Iterable[str]) -> Result:
     text = told.lines(told.output(ended), *told.markers(ended, milliseconds), *changes)
     data = {
         "exitCode": ended.code,

@@ -1,8 +1,8 @@
-"""What a shell line would do: which commands it runs, and whether it is proven to only read.
+"""What a shell line would do: which commands it runs.
 
 The only importer of tree-sitter. It looks at no disk and at no environment.
 
-Rule 1: harmless means proven. Every byte of the line must be one that was understood.
+Rule 1: a line counts as plain commands only if every byte of it was understood.
 Rule 2: a word counts as what bash would make of it: quotes and backslashes are undone first.
 Rule 3: what is to be refused is looked for everywhere: in substitutions, in loops, behind wrappers.
 What cannot be told there makes the line unclear, which is never a yes.
@@ -15,12 +15,12 @@ from functools import cache
 from itertools import pairwise
 from typing import Protocol
 
-from tools.argv import Line, Seen, Word
+from tools.argv import Argv, Line, Word
 from tools.frozen import frozen
 from tools.git_work import names, works_on
+from tools.inner import inner
 from tools.programs import only_reads
 from tools.quiet import runs_none
-from tools.wrappers import inner
 
 _LONGEST = 8 * 1024
 """Characters; a longer line is not worth a proof."""
@@ -84,12 +84,6 @@ class Node(Protocol):
     def children(self) -> "Sequence[Node]": ...
 
 
-def is_harmless(command: str) -> bool:
-    """The line is proven to do nothing but read."""
-    simple = commands(command)
-    return bool(simple) and all(map(only_reads, simple))
-
-
 def is_disguised(line: str) -> bool:
     """Whether there is something in the line that a person would not see as what it is."""
     return _DISGUISE.search(line) is not None
@@ -118,8 +112,8 @@ def commands(line: str) -> list[list[Word]]:
 class _Sight:
     """The commands that were seen in a line, and in the lines that it hands to shells."""
 
-    seen: list[Seen]
-    guessed: list[Seen]
+    seen: list[Argv]
+    guessed: list[Argv]
     strays: list[bool]
     """Of each line: something in it that is not for git may write to what it names: `.git`."""
 
@@ -141,13 +135,11 @@ class _Sight:
                 self.guessed.extend(_set_before(node, source))
             if node.type in ("command", "redirected_statement"):
                 self.guessed.extend(_fed(node, source))
-            if node.type == "command":
-                clear = self._follow(tuple(_told_words(node, source)), depth) and clear
-            if node.type == "redirected_statement" and node.children[0].type == "command":
-                clear = self._follow(_redirected(node, source), depth) and clear
+            if (words := _argv(node, source)) is not None:
+                clear = self._follow(words, depth) and clear
         return clear
 
-    def _follow(self, words: Seen, depth: int) -> bool:
+    def _follow(self, words: Argv, depth: int) -> bool:
         """Take in a command, and those that it runs."""
         pending, clear = [words], True
         while pending:
@@ -171,7 +163,7 @@ def _naming(root: Node, source: bytes) -> Iterator[Node | None]:
         node, command = pending.pop()
         if node.type == "command":
             command = node
-        elif node.type == "redirected_statement" and node.children[0].type == "command":
+        elif _is_redirected(node):
             command = node.children[0]
         elif node.type == "file_redirect":
             command = None
@@ -184,14 +176,14 @@ def _may_write(command: Node | None, source: bytes) -> bool:
     """Whether a command that a repository is named to may change it, and is not meant to."""
     if command is None:
         return True
-    seen = tuple(_told_words(command, source))
-    if works_on(seen):
+    words = tuple(_told_words(command, source))
+    if works_on(words):
         return False
-    found = inner(seen)
+    found = inner(words)
     if found.texts and not found.hidden:
         return False  # they are looked at by themselves
-    words = _words(command, source)
-    return not words or words[0].text == "cd" or not only_reads(words)
+    plain = _words(command, source)
+    return not plain or plain[0].text == "cd" or not only_reads(plain)
 
 
 def _everywhere(root: Node) -> Iterator[Node]:
@@ -212,11 +204,18 @@ def _text(node: Node, source: bytes) -> str:
     return source[node.start_byte : node.end_byte].decode(errors="replace")
 
 
-def _redirected(statement: Node, source: bytes) -> Seen:
-    """The command of a statement with all its words: some stand behind a redirection."""
-    command, *redirections = statement.children
-    more = (word for node in redirections for word in _behind(node, source))
-    return (*_told_words(command, source), *more)
+def _is_redirected(node: Node) -> bool:
+    """Whether this is a command with redirections; another node is the command alone."""
+    return node.type == "redirected_statement" and node.children[0].type == "command"
+
+
+def _argv(node: Node, source: bytes) -> Argv | None:
+    """All words of a command, some of which may stand behind a redirection; None: it is none."""
+    if _is_redirected(node):
+        command, *redirections = node.children
+        more = (word for one in redirections for word in _behind(one, source))
+        return (*_told_words(command, source), *more)
+    return tuple(_told_words(node, source)) if node.type == "command" else None
 
 
 def _behind(redirection: Node, source: bytes) -> Iterator[str | None]:
@@ -226,18 +225,18 @@ def _behind(redirection: Node, source: bytes) -> Iterator[str | None]:
     yield from (_told(node, source) for node in words[0 if opens else 1 :])
 
 
-def _set_before(command: Node, source: bytes) -> Iterator[Seen]:
+def _set_before(command: Node, source: bytes) -> Iterator[Argv]:
     """The values of variables that a command gets: programs run what EDITOR and others hold."""
     for node in command.children:
         if node.type == "variable_assignment":
             yield (_text(node, source).partition("=")[2],)
 
 
-def _fed(node: Node, source: bytes) -> Iterator[Seen]:
+def _fed(node: Node, source: bytes) -> Iterator[Argv]:
     """The texts that a program gets on its standard input, if it may run what it is told."""
     fed = [_text(one, source) for one in node.children if one.type.startswith("here")]
-    words = _redirected(node, source) if node.type == "redirected_statement" else ()
-    if fed and not runs_none(words or tuple(_told_words(node, source))):
+    words = _argv(node, source)
+    if not (words and runs_none(words)):
         yield from ((text,) for text in fed)
 
 
@@ -310,19 +309,16 @@ def _word(node: Node, source: bytes) -> Word | None:
     if node.type == "concatenation":
         return None if any(_gaps(node, source)) else _joined(node.children, source)
     undo = _UNQUOTE.get(node.type)
-    return undo(source[node.start_byte : node.end_byte].decode()) if undo else None
+    return undo(_text(node, source)) if undo else None
 
 
 def _joined(nodes: Sequence[Node], source: bytes) -> Word | None:
-    texts = [source[node.start_byte : node.end_byte] for node in nodes]
+    texts = [_text(node, source) for node in nodes]
     # bash(1), Brace Expansion: {} stays as it is.
     empty = {
-        n + side for n in range(len(texts)) if texts[n : n + 2] == [b"{", b"}"] for side in (0, 1)
+        n + side for n in range(len(texts)) if texts[n : n + 2] == ["{", "}"] for side in (0, 1)
     }
-    pieces = [
-        Word(texts[n].decode()) if n in empty else _word(node, source)
-        for n, node in enumerate(nodes)
-    ]
+    pieces = [Word(texts[n]) if n in empty else _word(node, source) for n, node in enumerate(nodes)]
     text = "".join(piece.text for piece in pieces if piece)
     pattern = any(piece.pattern for piece in pieces if piece)
     return Word(text, pattern) if None not in pieces else None

@@ -49,7 +49,7 @@ async def locate(verb: Verb, file_path: str, context: Context) -> Target | Resul
     roots = (*context.roots, *own, *(context.readable if verb == "read" else ()))
     access = _access(verb, path, resolved, roots)
     of_git = () if verb in ("read", "search") else await run_sync(kept, context.roots)
-    ours = any(paths.is_inside(resolved, one) for one in (*context.private, *of_git))
+    ours = paths.is_inside(resolved, *context.private, *of_git)
     delicate = replace(
         access,
         secret=access.secret or is_hidden(resolved, context),
@@ -63,8 +63,8 @@ async def locate(verb: Verb, file_path: str, context: Context) -> Target | Resul
 
 def is_hidden(resolved: str, context: Context) -> bool:
     """The file is one to ask about wherever it lies: it may hold credentials, or is our own."""
-    ours = any(paths.is_inside(resolved, one) for one in context.private)
-    readable = any(paths.is_inside(resolved, one) for one in context.readable)
+    ours = paths.is_inside(resolved, *context.private)
+    readable = paths.is_inside(resolved, *context.readable)
     return paths.is_secret(resolved) or (ours and not readable)
 
 
@@ -73,7 +73,7 @@ async def meant(path: str, context: Context) -> tuple[str, tuple[str, ...]]:
 
     While commands see a folder of the session's as /tmp, what they put there is what is meant.
     """
-    if not paths.is_inside(path, _TMP) or any(paths.is_inside(path, one) for one in context.roots):
+    if not paths.is_inside(path, _TMP) or paths.is_inside(path, *context.roots):
         return path, ()
     tmp = (await context.shell.hold()).tmp
     if not tmp or paths.is_inside(path, tmp):
@@ -89,7 +89,7 @@ def _access(verb: str, path: str, resolved: str, roots: tuple[str, ...]) -> Acce
     return Access(
         "read" if verb in ("read", "search") else "edit",
         subject=resolved,
-        outside=not any(paths.is_inside(resolved, root) for root in roots),
+        outside=not paths.is_inside(resolved, *roots),
         secret=paths.is_secret(path) or paths.is_secret(resolved),
         protected=paths.is_protected(path) or paths.is_protected(resolved),
         named="" if path == resolved else path,

@@ -23,9 +23,9 @@ from tools.argv import Line, Word
 from tools.base import Access
 from tools.globs import Rule as Glob
 from tools.globs import rule as glob
+from tools.inner import runs_another
 from tools.paths import folded, is_inside
 from tools.programs import beginning, goes_astray, program
-from tools.wrappers import runs_another
 
 Scope: TypeAlias = Sequence[str]
 """The folders of the workspace, absolute and resolved, and the home folder last."""

@@ -10,9 +10,9 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Literal
 
-from tools.argv import Seen
+from tools.argv import Argv
+from tools.inner import GIT_VALUES, name_of
 from tools.late import pattern
-from tools.wrappers import name_of
 
 Fit = Literal["yes", "perhaps", "no"]
 
@@ -20,10 +20,9 @@ _RENAMES = pattern(r"alias\.|include", re.IGNORECASE)
 """Settings of git that give its commands other names."""
 _PIECE = re.compile(r"[^\s\"'`;|&()\[\]{},=:!<>$+%\\]+")
 """What can be a word in a text, whoever reads it."""
-_GIT_VALUES = ("-C", "-c", "--git-dir", "--work-tree", "--namespace", "--super-prefix")
 
 
-def sought(words: Sequence[str], command: Seen) -> Fit:
+def sought(words: Sequence[str], command: Argv) -> Fit:
     """Whether a command is one that a rule names, however it is called and whatever is between."""
     name = name_of(command)
     if name is None:
@@ -40,7 +39,7 @@ def sought(words: Sequence[str], command: Seen) -> Fit:
     return _weaker(_fit_operands(operands, rest), _fit_options(options, rest))
 
 
-def mentioned(words: Sequence[str], seen: Seen) -> bool:
+def mentioned(words: Sequence[str], seen: Argv) -> bool:
     """Whether a command that a rule names may stand among these words, or within one of them."""
     pieces = [piece for word in seen for piece in _pieces(word)]
     name = words[0].rpartition("/")[2].casefold()
@@ -75,21 +74,21 @@ def _weaker(one: Fit, other: Fit) -> Fit:
     return "perhaps" if "perhaps" in (one, other) else "yes"
 
 
-def _without_globals(rest: Seen) -> tuple[Seen, bool]:
+def _without_globals(rest: Argv) -> tuple[Argv, bool]:
     """The words from git's command on; and whether it may be another than is written there."""
     place = 0
     while place < len(rest):
         word = rest[place]
         if word is None or not word.startswith("-"):
             break
-        value = rest[place + 1] if word in _GIT_VALUES and place + 1 < len(rest) else ""
+        value = rest[place + 1] if word in GIT_VALUES and place + 1 < len(rest) else ""
         if value is None or word.startswith("--config-env") or _RENAMES.search(f"{word}{value}"):
             return rest, True
-        place += 2 if word in _GIT_VALUES else 1
+        place += 2 if word in GIT_VALUES else 1
     return rest[place:], False
 
 
-def _fit_operands(wanted: Sequence[str], rest: Seen) -> Fit:
+def _fit_operands(wanted: Sequence[str], rest: Argv) -> Fit:
     """The words come first among those that are no options; any option may take one of them."""
     if not wanted:
         return "yes"
@@ -104,13 +103,13 @@ def _fit_operands(wanted: Sequence[str], rest: Seen) -> Fit:
         skipped += 1
 
 
-def _is_option(rest: Seen, place: int) -> bool:
+def _is_option(rest: Argv, place: int) -> bool:
     """Whether an option stands here that may take the next word."""
     word = rest[place] if place >= 0 else None
     return word is not None and word.startswith("-") and "=" not in word
 
 
-def _begin(wanted: Sequence[str], operands: Seen | list[str | None]) -> Fit:
+def _begin(wanted: Sequence[str], operands: Argv | list[str | None]) -> Fit:
     for one, word in zip(wanted, operands, strict=False):
         if word is None:
             return "perhaps"
@@ -119,7 +118,7 @@ def _begin(wanted: Sequence[str], operands: Seen | list[str | None]) -> Fit:
     return "yes" if len(operands) >= len(wanted) else "no"
 
 
-def _fit_options(wanted: Iterable[str], rest: Seen) -> Fit:
+def _fit_options(wanted: Iterable[str], rest: Argv) -> Fit:
     missing = [option for option in wanted if not any(_gives(word, option) for word in rest)]
     if not missing:
         return "yes"

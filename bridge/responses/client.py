@@ -8,6 +8,10 @@ Rule 2: an address is never followed elsewhere: the key is for the configured on
 
 import os
 import ssl
+import sys
+from importlib.util import find_spec
+from types import ModuleType
+from typing import cast
 from urllib.parse import urlsplit
 
 import httpcore
@@ -18,6 +22,10 @@ from bridge.responses import proxies
 from bridge.responses.answer import Endpoint
 from bridge.responses.proxies import proxy_to, source_of_proxy
 from tools.frozen import frozen
+
+if find_spec("sniffio") is None:
+    # httpcore looks for it with each request and each lock, all along the search path.
+    sys.modules["sniffio"] = cast("ModuleType", None)
 
 KEEPALIVE_SECONDS = 60.0
 _LIMITS = httpx.Limits(
