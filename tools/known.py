@@ -14,7 +14,7 @@ from tools.frozen import frozen
 from tools.notebook import AS_JSON, is_broken, is_notebook
 from tools.seen import Sight, Stamp, digest
 from tools.splice import UNDECODABLE, decode
-from tools.target import MOVED, Target
+from tools.target import Target
 from tools.trace import Trace, trace
 
 MOST_BYTES = 10 * 1024 * 1024
@@ -47,8 +47,8 @@ class Known:
 
         Where the outcome is other bytes, nothing is known of the file any more.
         """
-        if await self.target.has_moved(context.files):
-            return self.target.refusal(MOVED)
+        if moved := await self.target.moved(context.files):
+            return moved
         try:
             return await context.files.replace(self.target.resolved, data, self.present.stamp)
         except StaleFile:

@@ -6,6 +6,7 @@ It looks at no disk. Paths are compared by their parts, never by their beginning
 import posixpath
 import re
 import unicodedata
+from collections.abc import Iterable
 
 from tools.base import Place
 from tools.late import pattern
@@ -61,11 +62,16 @@ def is_inside(path: str, root: str) -> bool:
     return path == root or path.startswith(root.rstrip("/") + "/")
 
 
+def is_in_any(path: str, roots: Iterable[str]) -> bool:
+    """The path is one of the roots or lies below one."""
+    return any(is_inside(path, root) for root in roots)
+
+
 def fault(path: str) -> str:
     """What is wrong with a path before anything is looked up; nothing, if it can be tried."""
     if not path.strip():
         return "file_path is empty"
-    if "\0" in path or re.search("[\ud800-\udfff]", path):
+    if re.search("[\0\ud800-\udfff]", path):
         return "file_path holds a character that no path can hold"
     if re.match(r"~[^/]*/|~$", path):
         return f'"{path}" is not a path: ~ stands for no folder here, give an absolute path'

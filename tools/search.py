@@ -28,7 +28,7 @@ from tools.base import FileTooLarge, Found, NotRegular, Query
 from tools.frozen import frozen
 from tools.globs import wanted
 from tools.offspring import signal_group
-from tools.paths import is_inside
+from tools.paths import is_in_any
 from tools.process import exit_of
 
 MOST_LINES = 200
@@ -88,13 +88,9 @@ FindRipgrep = Callable[[Sequence[str]], str | None]
 def ripgrep(distrusted: Sequence[str]) -> str | None:
     """Where ripgrep is: on PATH or beside our own interpreter, but in no folder named here."""
     folders = [*filter(os.path.isabs, os.get_exec_path()), os.path.dirname(sys.executable)]
-    trusted = (
-        folder
-        for folder in folders
-        if not any(is_inside(os.path.realpath(folder), root) for root in distrusted)
-    )
+    trusted = (one for one in folders if not is_in_any(os.path.realpath(one), distrusted))
     found = shutil.which("rg", path=os.pathsep.join(trusted))
-    if found is None or any(is_inside(os.path.realpath(found), root) for root in distrusted):
+    if found is None or is_in_any(os.path.realpath(found), distrusted):
         return None
     return found
 

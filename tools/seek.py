@@ -11,7 +11,7 @@ from tools import paths
 from tools.base import Context, Found, Prepared, Query, Result
 from tools.frozen import frozen
 from tools.output import one_line
-from tools.target import MOVED, Target, is_hidden, locate
+from tools.target import Target, is_hidden, locate
 
 MOST = 200
 """Files or lines that are told."""
@@ -69,8 +69,7 @@ async def place(path: str | None, context: Context) -> Target | Result:
     """The folder or file to look in; the working directory if none is named."""
     target = await locate("search", path if path and path.strip() else ".", context)
     if isinstance(target, Target) and (
-        target.resolved == "/"
-        or any(paths.is_inside(target.resolved, folder) for folder in _OF_THE_KERNEL)
+        target.resolved == "/" or paths.is_in_any(target.resolved, _OF_THE_KERNEL)
     ):
         return target.refusal("it is no folder of files; name one below")
     return target
@@ -83,8 +82,8 @@ def prepared(
     known = replace(target.access, secret=_secret(target), protected=False)
 
     async def run() -> Result:
-        if await target.has_moved(context.files):
-            return target.refusal(MOVED)
+        if moved := await target.moved(context.files):
+            return moved
         found = Shortlist()
 
         def take(one: Found) -> None:

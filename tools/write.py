@@ -11,7 +11,7 @@ from tools.base import Arguments, Card, Change, Context, Prepared, Result, Rewri
 from tools.known import Known, known, look, outcome, unfitting, unparsable, unwritable
 from tools.seen import Span, Stamp, digest
 from tools.splice import BOM, count_lines, overwrite
-from tools.target import MOVED, Target, locate
+from tools.target import Target, locate
 from tools.trace import trace
 
 _MOST_LISTED = 10
@@ -73,8 +73,7 @@ def _prepared(
             context.seen.wrote(target.resolved, stamp, lines=count_lines(data))
             context.seen.traces.keep(stamp.digest, trace(data))
         deed = f"{'Created' if file is None else 'Updated'} file {_facts(content, data)}"
-        deed += outcome(stamp, data)
-        text = f"<path>{target.path}</path>\n<type>file</type>\n{deed}"
+        text = target.envelope("file", deed + outcome(stamp, data))
         return Result(text, shown=(change,), title=_title(arguments, context.cwd))
 
     rewrite = Rewrite(target.resolved, None, data) if file is None else file.rewrite(data)
@@ -82,8 +81,8 @@ def _prepared(
 
 
 async def _create(target: Target, data: bytes, context: Context) -> Stamp | Result:
-    if await target.has_moved(context.files):
-        return target.refusal(MOVED)
+    if moved := await target.moved(context.files):
+        return moved
     try:
         return await context.files.create(target.resolved, data)
     except FileExistsError:
