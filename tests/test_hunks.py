@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bridge.core import hunks as module
-from bridge.core.hunks import Hunk, hunks, unified
+from tools import hunks as module
+from tools.hunks import Hunk, hunks, unified
 
 FILLER = [f"filler {number}" for number in range(300)]
 REPEATED = [f"one of {number * number % 11}" for number in range(1000)]
