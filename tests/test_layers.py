@@ -23,8 +23,9 @@ PURE = [
     "bridge.responses.sse", "bridge.responses.upstream", "bridge.setup.jsonc", "tools.argv",
     "tools.base", "tools.changed", "tools.charset", "tools.filetype", "tools.frozen",
     "tools.git_work", "tools.globs", "tools.hint", "tools.hunks", "tools.late", "tools.layers",
-    "tools.notebook", "tools.offers", "tools.page", "tools.paths", "tools.programs", "tools.quiet", "tools.seen",
-    "tools.splice", "tools.told", "tools.trace", "tools.wrapper", "tools.wrappers",
+    "tools.notebook", "tools.offers", "tools.output", "tools.page", "tools.paths", "tools.programs",
+    "tools.quiet", "tools.seen", "tools.spelling", "tools.splice", "tools.told",
+    "tools.trace", "tools.wrapper", "tools.wrappers",
 ]  # fmt: skip
 IMPURE = {"asyncio", "logging", "os", "random", "subprocess", "time", "threading", "socket"}
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 from tools import paths
 from tools.base import Context, Found, Prepared, Query, Result
 from tools.frozen import frozen
-from tools.output import one_line
+from tools.spelling import one_line
 from tools.target import Target, is_hidden, locate
 
 MOST = 200

@@ -39,10 +39,10 @@ from tools.base import (
     Wider,
 )
 from tools.jobs import Run
-from tools.output import holds_unseen, one_line, spelled
 from tools.programs import only_reads
 from tools.shell_job import report
 from tools.shell_line import is_disguised, look
+from tools.spelling import holds_unseen, one_line, spelled
 from tools.target import is_hidden, meant
 
 _DEFAULT_TIMEOUT = 120_000
