@@ -6,6 +6,7 @@ Rule 2: texts of refusals are those that models recover from; they say what to d
 """
 
 import re
+from collections.abc import Sequence
 
 from tools.base import Bytes, Change, Context, FileTooLarge, Result, Rewrite, StaleFile
 from tools.changed import told
@@ -58,6 +59,11 @@ class Known:
             return stale(self.target, trace(self.present.data), now, context)
         except OSError as error:
             return self.target.refusal(error)
+
+
+def listed(names: Sequence[str], most: int) -> str:
+    """The first of some names, and a sign that there are more."""
+    return ", ".join(names[:most]) + ", …" * (len(names) > most)
 
 
 def outcome(stamp: Stamp, data: bytes) -> str:
@@ -122,10 +128,10 @@ def unparsable(target: Target, data: bytes) -> Result | None:
     return None
 
 
-def unfitting(target: Target, present: Bytes, text: str) -> Result | None:
+def unfitting(file: Known, text: str) -> Result | None:
     """A Result if the text cannot be put into the file, whose encoding is not known."""
-    if text.isascii() or not UNDECODABLE.search(decode(present.data)):
+    if text.isascii() or not UNDECODABLE.search(decode(file.present.data)):
         return None
-    return target.refusal(
+    return file.target.refusal(
         "the file is not UTF-8 and its encoding is unknown, so only ASCII can be put into it"
     )
