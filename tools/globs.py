@@ -82,6 +82,15 @@ def is_ignored(rules: Iterable[Rule], parts: Parts, *, folder: bool) -> bool | N
     return None
 
 
+def fault(pattern: str) -> str:
+    """What is wrong with a pattern of wanted(); nothing, if files can fit it."""
+    try:
+        wanted(pattern)
+    except ValueError as error:
+        return str(error)
+    return ""
+
+
 def wanted(pattern: str) -> Callable[[Parts], bool]:
     """Whether a file fits a pattern, in which {a,b} stands for alternatives; ValueError."""
     made = [rule(one) for one in _alternatives(pattern.removeprefix("./"))]

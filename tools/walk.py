@@ -16,7 +16,6 @@ import re
 import stat
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from tools.frozen import frozen
 from tools.globs import Rule, is_ignored, rules, wanted
@@ -46,7 +45,7 @@ class Scope:
 Scopes = tuple[Scope, ...]
 
 
-@dataclass(slots=True)
+@frozen
 class Job:
     """What the program is to do; it is given as JSON."""
 
