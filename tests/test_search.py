@@ -393,6 +393,16 @@ async def test_what_ripgrep_refuses_is_searched_by_our_own_program(tmp_path: Pat
     assert await found(tmp_path / "top", "x", find=refuses) == {"f": [(1, "x")]}
 
 
+async def test_what_ripgrep_found_before_it_failed_is_not_found_again(tmp_path: Path) -> None:
+    plant(tmp_path, {"top/f": b"x\n"})
+    fails = script(tmp_path, r"printf './f\0001:x\n'; echo no memory >&2; exit 2")
+    got: list[Found] = []
+    with anyio.fail_after(20):
+        more = await search(Query(real(tmp_path / "top"), "x"), got.append, fails)
+    assert got == [Found(f"{real(tmp_path)}/top/f", 1, ((1, "x"),))]
+    assert more == "the search program failed"
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
 async def test_a_cancelled_search_leaves_no_process(tmp_path: Path) -> None:
     plant(tmp_path, {"pid": b""})
