@@ -1,12 +1,14 @@
 """A folder on disk with one session in it, whose model calls the file tools."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from tools.base import (
     Access,
+    Answers,
+    Approved,
     Change,
     Context,
     Ended,
@@ -17,6 +19,7 @@ from tools.base import (
     Prepared,
     Question,
     Reach,
+    Rejected,
     Result,
 )
 from tools.edit import EDIT
@@ -37,13 +40,15 @@ FIRST = {"glob": "pattern", "grep": "pattern"}
 class Nobody:
     """Neither a person nor a shell is there."""
 
-    tmp: str = ""
+    tmp: str = field(default="", kw_only=True)
     """What commands would see as /tmp."""
 
-    async def review(self, plan: str) -> NoAnswer:
+    async def review(self, plan: str) -> Approved | Rejected | NoAnswer:
         return NoAnswer("nobody is there")
 
-    async def ask(self, title: str, message: str, questions: tuple[Question, ...]) -> NoAnswer:
+    async def ask(
+        self, title: str, message: str, questions: tuple[Question, ...]
+    ) -> Answers | NoAnswer:
         return NoAnswer("nobody is there")
 
     async def hold(self) -> Hold:
@@ -63,6 +68,22 @@ class Nobody:
         git: bool = False,
     ) -> Ended:
         raise OSError("no shell")
+
+
+def context(cwd: str, **given: Any) -> Context:
+    """What a call may use in a folder: this is given, and else nobody is there."""
+    nobody = Nobody()
+    alone = Context(
+        cwd=cwd,
+        roots=(cwd,),
+        files=LocalFiles(),
+        shell=nobody,
+        seen=Seen(),
+        person=nobody,
+        planning=False,
+        output=lambda _: None,
+    )
+    return replace(alone, **given)
 
 
 @dataclass(slots=True)
@@ -88,6 +109,9 @@ class Workspace:
         path.write_bytes(data)
         return path
 
+    def is_barred(self, _path: str) -> bool:
+        return self.barred
+
     def names(self) -> list[str]:
         return sorted(path.name for path in self.root.iterdir())
 
@@ -96,25 +120,21 @@ class Workspace:
         bound = TOOLS[tool].bind({**named, **arguments}, str(self.root))
         if isinstance(bound, Result):
             return bound
-        nobody = Nobody(self.tmp)
-        context = Context(
-            cwd=str(self.root),
-            roots=(str(self.root),),
-            files=self.files,
-            shell=nobody,
-            seen=self.seen,
-            person=nobody,
-            planning=False,
-            output=lambda _: None,
-            takes=self.takes,
-            is_barred=lambda _: self.barred,
-            private=self.private,
-            readable=self.readable,
+        return await bound.prepare(
+            context(
+                str(self.root),
+                files=self.files,
+                shell=Nobody(tmp=self.tmp),
+                seen=self.seen,
+                takes=self.takes,
+                is_barred=self.is_barred,
+                private=self.private,
+                readable=self.readable,
+            )
         )
-        return await bound.prepare(context)
 
     async def call(self, tool: str, file_path: str, **arguments: Any) -> Result:
-        """The call's result, with the workspace's path as ~."""
+        """The call's result."""
         prepared = await self.prepare(tool, file_path, **arguments)
         return await prepared.run() if isinstance(prepared, Prepared) else prepared
 
