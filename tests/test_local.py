@@ -262,9 +262,6 @@ async def test_links_are_resolved_and_what_is_not_there_is_kept(tmp_path: Path) 
     assert await files.resolve(str(tmp_path / "link" / "new" / "file")) == f"{folder}/new/file"
 
 
-# Replacing
-
-
 @pytest.mark.parametrize(("failures", "leads_to"), [(1, "b"), (1000, "a")])
 async def test_links_that_come_and_go_are_no_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failures: int, leads_to: str
@@ -280,6 +277,9 @@ async def test_links_that_come_and_go_are_no_error(
     monkeypatch.setattr(os, "readlink", gone)
     with anyio.fail_after(5):
         assert await LocalFiles().resolve(f"{tmp_path}/a") == f"{tmp_path}/{leads_to}"
+
+
+# Replacing
 
 
 async def test_a_file_is_replaced_and_keeps_its_mode(tmp_path: Path) -> None:
@@ -577,9 +577,6 @@ async def test_no_update_is_lost_between_two_processes(tmp_path: Path) -> None:
     assert names(tmp_path) == ["f"]
 
 
-# Creating
-
-
 @contextmanager
 def busy(folder: Path) -> Generator[None, None, None]:
     """Another process of ours is changing something in the folder."""
@@ -621,6 +618,9 @@ async def test_nobody_is_waited_for_without_end(
     path.write_bytes(OLD)
     with busy(tmp_path):
         await replaced(path)
+
+
+# Creating
 
 
 async def test_a_new_file_comes_with_its_folders_and_the_usual_mode(tmp_path: Path) -> None:
