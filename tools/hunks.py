@@ -1,7 +1,7 @@
 """Which lines of a text became which others, found in a time that grows with the texts.
 
-Pure: lines in, ranges out. What is found is true and not always the least: nobody may have to wait
-for the best way to show a change.
+Pure: lines in, ranges out. The changes it finds are correct, but not always the fewest: nobody
+should have to wait for the best way to show a change.
 """
 
 from bisect import bisect_left

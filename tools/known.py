@@ -20,7 +20,7 @@ from tools.trace import Trace, trace
 
 MOST_BYTES = 10 * 1024 * 1024
 
-CHANGED = "file changed since it was read"
+_CHANGED = "file changed since it was read"
 
 _READ_AGAIN = "; read it again"
 
@@ -55,8 +55,8 @@ class Known:
         except StaleFile:
             now = await look(self.target, context)
             if not isinstance(now, Bytes):
-                return self.target.refusal(CHANGED)
-            return stale(self.target, trace(self.present.data), now, context)
+                return self.target.refusal(_CHANGED)
+            return _stale(self.target, trace(self.present.data), now, context)
         except OSError as error:
             return self.target.refusal(error)
 
@@ -99,11 +99,11 @@ def known(target: Target, present: Bytes, context: Context, unread: str) -> Know
     if sight is None:
         return Result.error(unread)
     if sight.stamp.digest != present.stamp.digest:
-        return stale(target, context.seen.traces.find(sight.stamp.digest), present, context)
+        return _stale(target, context.seen.traces.find(sight.stamp.digest), present, context)
     return Known(target, present, sight)
 
 
-def stale(target: Target, before: "Trace | None", present: Bytes, context: Context) -> Result:
+def _stale(target: Target, before: "Trace | None", present: Bytes, context: Context) -> Result:
     """The refusal to change a file that is not what it was: who did it, and what is other now.
 
     Its lines are shown only where `read` would show them unasked.
@@ -111,7 +111,7 @@ def stale(target: Target, before: "Trace | None", present: Bytes, context: Conte
     by = " by a command of yours" * context.seen.is_overtaken(target.resolved)
     access = target.access
     private = access.outside or access.secret or context.is_barred(target.resolved)
-    return target.refusal(CHANGED + by + (_READ_AGAIN if private else told(before, present.data)))
+    return target.refusal(_CHANGED + by + (_READ_AGAIN if private else told(before, present.data)))
 
 
 def unwritable(name: str, text: str) -> Result | None:

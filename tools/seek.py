@@ -79,7 +79,7 @@ def prepared(
     target: Target, query: Query, context: Context, tell: Callable[[Summary], Result]
 ) -> Prepared:
     """The search, ready to be made; tell: what becomes of what it finds."""
-    known = replace(target.access, secret=_secret(target), protected=False)
+    access = replace(target.access, secret=_secret(target), protected=False)
 
     async def run() -> Result:
         if moved := await target.moved(context.files):
@@ -88,7 +88,7 @@ def prepared(
 
         def take(one: Found) -> None:
             # Lines of a file that usually holds credentials are shown when it was named itself.
-            is_open = not one.hits or known.secret or not is_hidden(one.path, context)
+            is_open = not one.hits or access.secret or not is_hidden(one.path, context)
             if is_open and not context.is_barred(one.path):
                 found.take(one)
 
@@ -100,7 +100,7 @@ def prepared(
         there = await context.files.confirmed(first)
         return tell(_summary(found, first, there, more))
 
-    return Prepared(known, run)
+    return Prepared(access, run)
 
 
 def _summary(

@@ -118,6 +118,15 @@ def matches(path: str, pattern: re.Pattern[str]) -> Iterator[tuple[int, str]]:
             yield number, bare
 
 
+def text_of(data: bytes) -> str:
+    """The text of a file, by its byte order mark or as UTF-8; nothing if it is none."""
+    if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        text = data.decode("utf-16", "replace")
+    else:
+        text = data.removeprefix(b"\xef\xbb\xbf").decode("utf-8", "surrogateescape")
+    return "" if "\0" in text else text
+
+
 def _paths(job: Job) -> Iterator[str]:
     if job.name is not None:
         yield job.name
@@ -190,12 +199,3 @@ def _read(path: str, most: int, *, follow: bool = False) -> bytes:
             return file.read(most)
     except OSError:
         return b""
-
-
-def text_of(data: bytes) -> str:
-    """The text of a file, by its byte order mark or as UTF-8; nothing if it is none."""
-    if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
-        text = data.decode("utf-16", "replace")
-    else:
-        text = data.removeprefix(b"\xef\xbb\xbf").decode("utf-8", "surrogateescape")
-    return "" if "\0" in text else text
