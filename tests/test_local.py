@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 
 import anyio
 import pytest
@@ -250,8 +251,9 @@ async def test_where_no_folder_can_be_held_paths_are_used_as_they_are(
     with anyio.fail_after(5):
         await LocalFiles().create(str(path), OLD)
     await replaced(path)
-    with anyio.fail_after(5), pytest.raises(NotADirectoryError):
-        await LocalFiles().create(str(path / "g" / "h"), OLD)
+    for below in (path / "g", path / "g" / "h"):
+        with anyio.fail_after(5), pytest.raises(NotADirectoryError):
+            await LocalFiles().create(str(below), OLD)
 
 
 async def test_links_are_resolved_and_what_is_not_there_is_kept(tmp_path: Path) -> None:
@@ -335,12 +337,16 @@ async def test_where_files_cannot_change_places_one_replaces_the_other(
     assert path.stat().st_ino != before
 
 
-async def test_a_writable_file_in_a_folder_that_is_not_is_written_in_place(tmp_path: Path) -> None:
+@pytest.mark.parametrize("mode", [0o755, 0o711])
+async def test_a_writable_file_in_a_folder_that_is_not_is_written_in_place(
+    tmp_path: Path, mode: int
+) -> None:
     path = tmp_path / "folder" / "f"
     path.parent.mkdir()
     path.write_bytes(OLD)
     path.chmod(0o666)
     let_others_in(path)
+    path.parent.chmod(mode)
     before = path.stat().st_ino
     old = await present(path)
     with user(NOBODY):
@@ -608,6 +614,23 @@ async def test_a_change_waits_for_that_of_another_process(
                 tasks.start_soon(stale)
                 await to_thread.run_sync(path.write_bytes, NEW)
     assert (path.read_bytes(), outcome) == (NEW, ["stale"])
+
+
+def flock_unknown(_folder: int, _operation: int) -> None:
+    raise OSError(errno.ENOLCK, "no locks here")
+
+
+@pytest.mark.parametrize(
+    "locks", [None, SimpleNamespace(LOCK_EX=0, LOCK_NB=0, flock=flock_unknown)]
+)
+async def test_where_there_are_no_locks_nobody_is_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, locks: object
+) -> None:
+    monkeypatch.setattr(commit, "fcntl", locks)
+    monkeypatch.setattr(commit, "_PATIENCE", 60.0)
+    path = tmp_path / "f"
+    path.write_bytes(OLD)
+    await replaced(path)
 
 
 async def test_nobody_is_waited_for_without_end(
