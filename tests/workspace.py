@@ -142,6 +142,10 @@ class Workspace:
         """What the model is told, with the workspace's path as ~."""
         result = await self.call(tool, file_path, **arguments)
         assert result.text.startswith("Error: ") != result.ok
+        return self.told(result)
+
+    def told(self, result: Result) -> str:
+        """What the model reads of a result, with the workspace's path as ~."""
         return result.text.replace(str(self.root), "~")
 
     async def access(self, tool: str, file_path: str, **arguments: Any) -> Access:

@@ -57,7 +57,7 @@ async def _prepare(arguments: EditArguments, context: Context) -> Prepared | Res
         if stamp.digest == digest(spliced.data):
             context.seen.edited(file.target.resolved, stamp, file.sight, spliced.edited)
             context.seen.traces.keep(stamp.digest, trace(spliced.data))
-        text = _text(file, spliced if every else None) + outcome(stamp, spliced.data)
+        text = _text(file, spliced, every=every) + outcome(stamp, spliced.data)
         return Result(text, shown=(change,), title=_card(arguments, context.cwd).title)
 
     return Prepared(file.target.access, run, (change,), file.rewrite(spliced.data))
@@ -111,9 +111,9 @@ def _unmade(wanted: str, file: Known, found: Unmatched | Ambiguous) -> Result:
     return Result.error(f'old_string was not found in "{path}"' + f"; {advice}" * bool(advice))
 
 
-def _text(file: Known, spliced: Spliced | None) -> str:
+def _text(file: Known, spliced: Spliced, *, every: bool) -> str:
     """What the model reads; it is told of places it has not seen itself."""
-    if spliced is None:
+    if not every:
         return f"The file {file.target.path} has been updated successfully."
     text = (
         f"The file {file.target.path} has been updated. All occurrences were successfully replaced."

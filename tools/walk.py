@@ -64,13 +64,14 @@ def main(text: str) -> None:
     """Do a job and print what it found."""
     job = Job(**json.loads(text))
     out = sys.stdout.buffer
+    flags = re.IGNORECASE if job.ignore_case else 0
+    pattern = None if job.pattern is None else re.compile(job.pattern, flags)
     for path in _paths(job):
         name = os.fsencode(f"./{path}") + b"\0"
-        if job.pattern is None:
+        if pattern is None:
             out.write(name)
             continue
-        flags = re.IGNORECASE if job.ignore_case else 0
-        for number, line in matches(os.path.join(job.top, path), re.compile(job.pattern, flags)):
+        for number, line in matches(os.path.join(job.top, path), pattern):
             out.write(name + f"{number}:{line[:LONGEST]}\n".encode("utf-8", "surrogateescape"))
     out.flush()
 
