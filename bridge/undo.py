@@ -12,12 +12,12 @@ from typing import Literal
 from bridge.acp.editor import SessionEditor
 from bridge.core import updates
 from bridge.core.changes import FileChange
-from bridge.core.hunks import unified
 from bridge.core.records import Announced, Forgotten, Noted, Responded, Returned, Undone
 from bridge.session import Session
 from tools import paths
 from tools.base import Bytes, Card, Change, Files, Place, StaleFile
 from tools.frozen import frozen
+from tools.hunks import unified
 from tools.splice import decode
 
 _MOST_BYTES = 16 * 1024 * 1024

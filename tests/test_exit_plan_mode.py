@@ -1,33 +1,26 @@
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import pytest
 
+from tests.workspace import Nobody, context
 from tools.base import (
     Access,
-    Answers,
     Approved,
     Card,
-    Context,
-    Filled,
     NoAnswer,
     PlanApproved,
     Prepared,
-    Question,
     Rejected,
     Result,
     Text,
 )
 from tools.exit_plan_mode import EXIT_PLAN_MODE
-from tools.local import LocalFiles
-from tools.process import LocalShell
-from tools.seen import Seen
 
 pytestmark = pytest.mark.anyio
 
 
 @dataclass
-class Reviewer:
+class Reviewer(Nobody):
     verdict: Approved | Rejected | NoAnswer
     plans: list[str] = field(default_factory=list[str])
 
@@ -35,30 +28,11 @@ class Reviewer:
         self.plans.append(plan)
         return self.verdict
 
-    async def ask(
-        self, title: str, message: str, questions: tuple[Question, ...]
-    ) -> Answers | NoAnswer:
-        raise AssertionError
-
-    async def fill(self, message: str, form: Mapping[str, object]) -> Filled:
-        raise AssertionError
-
 
 async def prepared(plan: str, person: Reviewer, *, planning: bool = True) -> Prepared | Result:
     bound = EXIT_PLAN_MODE.bind({"plan": plan}, "/work")
     assert not isinstance(bound, Result)
-    return await bound.prepare(
-        Context(
-            cwd="/work",
-            roots=("/work",),
-            files=LocalFiles(),
-            shell=LocalShell({}, "/tmp"),
-            seen=Seen(),
-            person=person,
-            planning=planning,
-            output=lambda _: None,
-        )
-    )
+    return await bound.prepare(context("/work", person=person, planning=planning))
 
 
 def test_the_card_shows_the_plan_under_its_first_heading() -> None:

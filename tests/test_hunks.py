@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bridge.core import hunks as module
-from bridge.core.hunks import Hunk, hunks, unified
+from tools import hunks as module
+from tools.hunks import Hunk, hunks, unified
 
 FILLER = [f"filler {number}" for number in range(300)]
 REPEATED = [f"one of {number * number % 11}" for number in range(1000)]
@@ -68,7 +68,8 @@ def test_a_unified_diff_is_what_others_write_and_read(before: list[str], after: 
 
 
 def test_a_short_diff_looks_as_it_always_did() -> None:
-    for after in (["x", *FILLER[:9]], FILLER[1:9], [], [*FILLER[:5], "y", *FILLER[6:9]]):
+    near, far = [*FILLER[:5], "y", *FILLER[6:9]], ["x", *FILLER[1:8], "y"]
+    for after in (["x", *FILLER[:9]], FILLER[1:9], [], near, far):
         usual = difflib.unified_diff(FILLER[:9], after, "a", "b", lineterm="")
         assert list(unified(FILLER[:9], after, "a", "b")) == list(usual)
 

@@ -22,9 +22,10 @@ PURE = [
     "bridge.responses.quirks", "bridge.responses.refused", "bridge.responses.request",
     "bridge.responses.sse", "bridge.responses.upstream", "bridge.setup.jsonc", "tools.argv",
     "tools.base", "tools.changed", "tools.charset", "tools.filetype", "tools.frozen",
-    "tools.git_work", "tools.globs", "tools.hint", "tools.inner", "tools.late", "tools.layers",
-    "tools.notebook", "tools.offers", "tools.page", "tools.paths", "tools.programs", "tools.quiet",
-    "tools.seen", "tools.splice", "tools.told", "tools.trace", "tools.wrappers",
+    "tools.git_work", "tools.globs", "tools.hint", "tools.hunks", "tools.inner", "tools.late",
+    "tools.layers", "tools.notebook", "tools.offers", "tools.output", "tools.page", "tools.paths",
+    "tools.programs", "tools.quiet", "tools.seen", "tools.spelling", "tools.splice", "tools.told",
+    "tools.trace", "tools.wrappers",
 ]  # fmt: skip
 IMPURE = {"asyncio", "logging", "os", "random", "subprocess", "time", "threading", "socket"}
 

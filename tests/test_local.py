@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 
 import anyio
 import pytest
@@ -250,8 +251,9 @@ async def test_where_no_folder_can_be_held_paths_are_used_as_they_are(
     with anyio.fail_after(5):
         await LocalFiles().create(str(path), OLD)
     await replaced(path)
-    with anyio.fail_after(5), pytest.raises(NotADirectoryError):
-        await LocalFiles().create(str(path / "g" / "h"), OLD)
+    for below in (path / "g", path / "g" / "h"):
+        with anyio.fail_after(5), pytest.raises(NotADirectoryError):
+            await LocalFiles().create(str(below), OLD)
 
 
 async def test_links_are_resolved_and_what_is_not_there_is_kept(tmp_path: Path) -> None:
@@ -260,9 +262,6 @@ async def test_links_are_resolved_and_what_is_not_there_is_kept(tmp_path: Path) 
     (tmp_path / "link").symlink_to("folder")
     folder = await files.resolve(str(tmp_path / "folder"))
     assert await files.resolve(str(tmp_path / "link" / "new" / "file")) == f"{folder}/new/file"
-
-
-# Replacing
 
 
 @pytest.mark.parametrize(("failures", "leads_to"), [(1, "b"), (1000, "a")])
@@ -280,6 +279,9 @@ async def test_links_that_come_and_go_are_no_error(
     monkeypatch.setattr(os, "readlink", gone)
     with anyio.fail_after(5):
         assert await LocalFiles().resolve(f"{tmp_path}/a") == f"{tmp_path}/{leads_to}"
+
+
+# Replacing
 
 
 async def test_a_file_is_replaced_and_keeps_its_mode(tmp_path: Path) -> None:
@@ -335,12 +337,16 @@ async def test_where_files_cannot_change_places_one_replaces_the_other(
     assert path.stat().st_ino != before
 
 
-async def test_a_writable_file_in_a_folder_that_is_not_is_written_in_place(tmp_path: Path) -> None:
+@pytest.mark.parametrize("mode", [0o755, 0o711])
+async def test_a_writable_file_in_a_folder_that_is_not_is_written_in_place(
+    tmp_path: Path, mode: int
+) -> None:
     path = tmp_path / "folder" / "f"
     path.parent.mkdir()
     path.write_bytes(OLD)
     path.chmod(0o666)
     let_others_in(path)
+    path.parent.chmod(mode)
     before = path.stat().st_ino
     old = await present(path)
     with user(NOBODY):
@@ -577,9 +583,6 @@ async def test_no_update_is_lost_between_two_processes(tmp_path: Path) -> None:
     assert names(tmp_path) == ["f"]
 
 
-# Creating
-
-
 @contextmanager
 def busy(folder: Path) -> Generator[None, None, None]:
     """Another process of ours is changing something in the folder."""
@@ -613,6 +616,23 @@ async def test_a_change_waits_for_that_of_another_process(
     assert (path.read_bytes(), outcome) == (NEW, ["stale"])
 
 
+def flock_unknown(_folder: int, _operation: int) -> None:
+    raise OSError(errno.ENOLCK, "no locks here")
+
+
+@pytest.mark.parametrize(
+    "locks", [None, SimpleNamespace(LOCK_EX=0, LOCK_NB=0, flock=flock_unknown)]
+)
+async def test_where_there_are_no_locks_nobody_is_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, locks: object
+) -> None:
+    monkeypatch.setattr(commit, "fcntl", locks)
+    monkeypatch.setattr(commit, "_PATIENCE", 60.0)
+    path = tmp_path / "f"
+    path.write_bytes(OLD)
+    await replaced(path)
+
+
 async def test_nobody_is_waited_for_without_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -621,6 +641,9 @@ async def test_nobody_is_waited_for_without_end(
     path.write_bytes(OLD)
     with busy(tmp_path):
         await replaced(path)
+
+
+# Creating
 
 
 async def test_a_new_file_comes_with_its_folders_and_the_usual_mode(tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tools.output import HEAD, TAIL, Capture, one_line
+from tools.output import HEAD, TAIL, Capture
 
 
 def printed(*pieces: bytes) -> tuple[str, str, Capture]:
@@ -125,19 +125,3 @@ _SNIPPETS = [*(bytes([byte]) for byte in b"a\r\n\x1b[]P3m?\\\x07 (/"), b"\xc2\x9
 @given(st.lists(st.sampled_from(_SNIPPETS), max_size=30))
 def test_escapes_cut_anywhere_end_the_same(pieces: list[bytes]) -> None:
     assert printed(*pieces)[:2] == printed(b"".join(pieces))[:2]
-
-
-def check_title(text: str, title: str) -> None:
-    assert one_line(text, 20) == title
-
-
-def test_a_title_is_one_line_of_visible_characters() -> None:
-    check_title("cat notes.txt", "cat notes.txt")
-    check_title("  ls\n", "ls")
-    check_title("a\nb", "a ↵ b")
-    check_title("a\tb\r", "a\\tb")
-    check_title("a\u202eb\u00a0c\x1b", "a\\u202eb\\xa0c\\x1b")
-    check_title("\ud800x", "\\ud800x")
-    check_title("x" * 20, "x" * 20)
-    check_title("x" * 21, "x" * 19 + "…")
-    check_title("grün 🐍", "grün 🐍")

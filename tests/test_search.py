@@ -15,7 +15,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.agent_process import is_alive
 from tools.base import FileTooLarge, Found, NotRegular, Query
 from tools.search import FindRipgrep, Limits, Lines, Names, confirmed, ripgrep, search
 
@@ -266,7 +265,7 @@ async def test_a_file_that_is_named_is_searched_though_git_ignores_it(
 
 @both
 async def test_files_beyond_the_largest_are_left_out_or_named(
-    tmp_path: Path, find: FindRipgrep, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, find: FindRipgrep
 ) -> None:
     with (tmp_path / "huge").open("wb") as file:
         file.write(b"x\n")
@@ -393,6 +392,16 @@ async def test_what_ripgrep_refuses_is_searched_by_our_own_program(tmp_path: Pat
     assert await found(tmp_path / "top", "x", find=refuses) == {"f": [(1, "x")]}
 
 
+async def test_what_ripgrep_found_before_it_failed_is_not_found_again(tmp_path: Path) -> None:
+    plant(tmp_path, {"top/f": b"x\n"})
+    fails = script(tmp_path, r"printf './f\0001:x\n'; echo no memory >&2; exit 2")
+    got: list[Found] = []
+    with anyio.fail_after(20):
+        more = await search(Query(real(tmp_path / "top"), "x"), got.append, fails)
+    assert got == [Found(f"{real(tmp_path)}/top/f", 1, ((1, "x"),))]
+    assert more == "the search program failed"
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
 async def test_a_cancelled_search_leaves_no_process(tmp_path: Path) -> None:
     plant(tmp_path, {"pid": b""})
@@ -415,10 +424,9 @@ async def test_a_cancelled_search_leaves_no_process(tmp_path: Path) -> None:
 def is_running(pid: int) -> bool:
     """Whether the process is more than an entry that its new parent has yet to take notice of."""
     try:
-        state = Path(f"/proc/{pid}/stat").read_text("ascii").rpartition(")")[2].split()[0]
-    except (OSError, IndexError):
-        return Path("/proc/self").exists() is False and is_alive(pid)
-    return state != "Z"
+        return b") Z " not in Path(f"/proc/{pid}/stat").read_bytes()
+    except OSError:
+        return False
 
 
 async def test_a_program_of_the_workspace_is_not_run(

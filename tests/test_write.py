@@ -83,7 +83,7 @@ async def test_a_file_that_was_read_is_overwritten(
     prepared = await workspace.prepare("write", "f", content=content)
     assert isinstance(prepared, Prepared)
     result = await prepared.run()
-    assert result.text.replace(str(workspace.root), "~") == envelope(deed)
+    assert workspace.told(result) == envelope(deed)
     old, new = (each.decode("utf-8", "surrogateescape") for each in (data, expected))
     assert change(result) == change(prepared) == Change(str(workspace.root / "f"), old, new)
     assert (path.read_bytes(), workspace.names()) == (expected, ["f"])
@@ -171,7 +171,7 @@ async def test_a_file_that_came_to_be_in_the_meantime_is_left_alone(tmp_path: Pa
     assert change(prepared).old is None
     workspace.put("f", b"theirs\n")
     result = await prepared.run()
-    assert result.text.replace(str(workspace.root), "~") == UNREAD
+    assert workspace.told(result) == UNREAD
     assert (tmp_path / "f").read_bytes() == b"theirs\n"
     assert workspace.names() == ["f"]
 
@@ -207,7 +207,7 @@ async def test_what_changed_while_a_person_decided_is_stale(tmp_path: Path) -> N
     assert isinstance(prepared, Prepared)
     workspace.put("f", b"theirs\n")
     result = await prepared.run()
-    assert result.text.replace(str(workspace.root), "~") == f"{STALE}{NOW}\n1: theirs"
+    assert workspace.told(result) == f"{STALE}{NOW}\n1: theirs"
     assert (tmp_path / "f").read_bytes() == b"theirs\n"
 
 

@@ -1,12 +1,14 @@
 """A folder on disk with one session in it, whose model calls the file tools."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from tools.base import (
     Access,
+    Answers,
+    Approved,
     Change,
     Context,
     Ended,
@@ -17,6 +19,7 @@ from tools.base import (
     Prepared,
     Question,
     Reach,
+    Rejected,
     Result,
     Shell,
 )
@@ -39,13 +42,15 @@ FIRST = {"glob": "pattern", "grep": "pattern", "shell": "command"}
 class Nobody:
     """Neither a person nor a shell is there."""
 
-    tmp: str = ""
+    tmp: str = field(default="", kw_only=True)
     """What commands would see as /tmp."""
 
-    async def review(self, plan: str) -> NoAnswer:
+    async def review(self, plan: str) -> Approved | Rejected | NoAnswer:
         return NoAnswer("nobody is there")
 
-    async def ask(self, title: str, message: str, questions: tuple[Question, ...]) -> NoAnswer:
+    async def ask(
+        self, title: str, message: str, questions: tuple[Question, ...]
+    ) -> Answers | NoAnswer:
         return NoAnswer("nobody is there")
 
     async def hold(self) -> Hold:
@@ -65,6 +70,22 @@ class Nobody:
         git: bool = False,
     ) -> Ended:
         raise OSError("no shell")
+
+
+def context(cwd: str, **given: Any) -> Context:
+    """What a call may use in a folder: this is given, and else nobody is there."""
+    nobody = Nobody()
+    alone = Context(
+        cwd=cwd,
+        roots=(cwd,),
+        files=LocalFiles(),
+        shell=nobody,
+        seen=Seen(),
+        person=nobody,
+        planning=False,
+        output=lambda _: None,
+    )
+    return replace(alone, **given)
 
 
 @dataclass(slots=True)
@@ -91,6 +112,9 @@ class Workspace:
         path.write_bytes(data)
         return path
 
+    def is_barred(self, _path: str) -> bool:
+        return self.barred
+
     def names(self) -> list[str]:
         return sorted(path.name for path in self.root.iterdir())
 
@@ -99,25 +123,21 @@ class Workspace:
         bound = TOOLS[tool].bind({**named, **arguments}, str(self.root))
         if isinstance(bound, Result):
             return bound
-        nobody = Nobody(self.tmp)
-        context = Context(
-            cwd=str(self.root),
-            roots=(str(self.root),),
-            files=self.files,
-            shell=self.shell or nobody,
-            seen=self.seen,
-            person=nobody,
-            planning=False,
-            output=lambda _: None,
-            takes=self.takes,
-            is_barred=lambda _: self.barred,
-            private=self.private,
-            readable=self.readable,
+        return await bound.prepare(
+            context(
+                str(self.root),
+                files=self.files,
+                shell=self.shell or Nobody(tmp=self.tmp),
+                seen=self.seen,
+                takes=self.takes,
+                is_barred=lambda _: self.barred,
+                private=self.private,
+                readable=self.readable,
+            )
         )
-        return await bound.prepare(context)
 
     async def call(self, tool: str, file_path: str, **arguments: Any) -> Result:
-        """The call's result, with the workspace's path as ~."""
+        """The call's result."""
         prepared = await self.prepare(tool, file_path, **arguments)
         return await prepared.run() if isinstance(prepared, Prepared) else prepared
 
@@ -125,6 +145,10 @@ class Workspace:
         """What the model is told, with the workspace's path as ~."""
         result = await self.call(tool, file_path, **arguments)
         assert result.text.startswith("Error: ") != result.ok
+        return self.told(result)
+
+    def told(self, result: Result) -> str:
+        """What the model reads of a result, with the workspace's path as ~."""
         return result.text.replace(str(self.root), "~")
 
     async def access(self, tool: str, file_path: str, **arguments: Any) -> Access:

@@ -20,6 +20,9 @@ from tools.seen import Seen, Stamp, Version
 Kind = Literal["read", "edit", "execute", "search", "fetch", "other"]
 
 
+# -- what is shown of a call -----------------------------------------------------------------------
+
+
 @frozen
 class Place:
     """A file a call is about, for editors that follow along."""
@@ -77,6 +80,9 @@ class Card:
     kind: Kind = "other"
     places: tuple[Place, ...] = ()
     shown: tuple[Shown, ...] = ()
+
+
+# -- how a call ends -------------------------------------------------------------------------------
 
 
 @frozen
@@ -140,6 +146,9 @@ class Result:
         return Result(f"Error: {text}", ok=False)
 
 
+# -- a call that can be made -----------------------------------------------------------------------
+
+
 @frozen
 class Access:
     """What a call would touch: the facts a policy judges by."""
@@ -193,6 +202,9 @@ class Prepared:
     """What the model is told when the person says no; None: the usual."""
     live: bool = False
     """What it puts out is shown while it runs, as that of a command is."""
+
+
+# -- the port to a person --------------------------------------------------------------------------
 
 
 @frozen
@@ -264,6 +276,9 @@ class Person(Protocol):
     async def fill(self, message: str, form: Mapping[str, object]) -> Filled:
         """Show a form, given as JSON schema, and wait for the person, for as long as it takes."""
         ...
+
+
+# -- the ports to files ----------------------------------------------------------------------------
 
 
 @frozen
@@ -379,6 +394,9 @@ class FileTooLarge(OSError):
 
 class StaleFile(OSError):
     """The file changed since it was looked at."""
+
+
+# -- the ports to commands -------------------------------------------------------------------------
 
 
 @frozen
@@ -503,6 +521,9 @@ class Jobs(Protocol):
     def find(self, job: str) -> Job | None:
         """The job of this id, running or not."""
         ...
+
+
+# -- a tool ----------------------------------------------------------------------------------------
 
 
 @frozen

@@ -29,7 +29,6 @@ MOST_BYTES = 1024 * 1024
 PATIENCE = 10.0
 """Seconds that the editor has for an answer."""
 
-
 _NO_ANSWER = (
     "the editor has unsaved changes of it and did not say in time whether it took the new text; "
     "read it again before you go on"
@@ -97,7 +96,7 @@ class BufferedFiles:
 
     async def scan(self, path: str, feed: Callable[[bytes], None]) -> Stamp | None:
         """Feed all bytes: of the unsaved text, where there is one."""
-        found = await self._look(path) if self._named(path) else None
+        found = await self._look(path)
         if found is None:
             return await self.disk.scan(path, feed)
         feed(found.data)
@@ -185,6 +184,8 @@ class BufferedFiles:
 
     async def _look(self, path: str) -> "Bytes | _Unsaved | None":
         """What is to be read; None where that is not for the editor to say."""
+        if self._named(path) is None:
+            return None
         try:
             present = await self.disk.read(path, MOST_BYTES)
         except FileTooLarge:

@@ -57,40 +57,30 @@ _attributes: Callable[[str], list[str]] = getattr(os, "listxattr", lambda _path:
 def replace(path: str, data: bytes, expected: Stamp, swap: Move) -> Stamp:
     """Put data in the place of the expected bytes; StaleFile if there are others by now."""
     with anchored(path) as name, _turn(name):
-        return _replace(name, data, expected, swap)
-
-
-def _replace(path: str, data: bytes, expected: Stamp, swap: Move) -> Stamp:
-    with opened(path, os.O_RDWR) as (descriptor, status):
-        _demand(stream(descriptor, status, _ignore), expected)
-    if status.st_nlink > 1 or not _ORDINARY.issuperset(_attributes(path)):
-        return _write_in_place(path, data, expected)
-    try:
-        return _swap_in(path, data, status, expected, swap)
-    except OSError as error:
-        if error.errno not in _NO_REPLACE:
-            raise
-    return _write_in_place(path, data, expected)
+        with opened(name, os.O_RDWR) as (descriptor, status):
+            _demand(stream(descriptor, status, _ignore), expected)
+        if status.st_nlink <= 1 and _ORDINARY.issuperset(_attributes(name)):
+            try:
+                return _swap_in(name, data, status, expected, swap)
+            except OSError as error:
+                if error.errno not in _NO_REPLACE:
+                    raise
+        return _write_in_place(name, data, expected)
 
 
 def create(path: str, data: bytes, link: Move) -> Stamp:
     """Make a new file and its folders; FileExistsError if something is there."""
-    with anchored(path, make=True) as name:
-        return _create(name, data, link)
-
-
-def _create(path: str, data: bytes, link: Move) -> Stamp:
-    with _temporary(path, 0o666) as (descriptor, name):
+    with anchored(path, make=True) as name, _temporary(name, 0o666) as (descriptor, beside):
         _fill(descriptor, data)
         os.fsync(descriptor)
         try:
-            link(str(name), path)
+            link(str(beside), name)
         except OSError as error:
             if error.errno not in _NO_LINK:
                 raise
-            return _create_directly(path, data)
-        name.unlink()
-        return _kept(path, descriptor, data)
+            return _create_directly(name, data)
+        beside.unlink()
+        return _kept(name, descriptor, data)
 
 
 def remove(path: str, expected: Stamp) -> None:
@@ -98,6 +88,11 @@ def remove(path: str, expected: Stamp) -> None:
     with anchored(path) as name, _turn(name):
         _demand(scan(name, _ignore), expected)
         Path(name).unlink()
+
+
+def leftovers(path: str) -> list[Path]:
+    """What stands beside this path because a process ended while it wrote there; OSError."""
+    return list(Path(path).parent.glob(f"{_BESIDE}{'[0-9a-f]' * 16}"))
 
 
 def _swap_in(path: str, data: bytes, status: os.stat_result, expected: Stamp, swap: Move) -> Stamp:
@@ -193,11 +188,6 @@ def _locked(folder: int) -> bool:
     except OSError:
         pass
     return True
-
-
-def leftovers(path: str) -> list[Path]:
-    """What stands beside this path because a process ended while it wrote there; OSError."""
-    return list(Path(path).parent.glob(f"{_BESIDE}{'[0-9a-f]' * 16}"))
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from pydantic import Field
 from tools import paths
 from tools.base import Arguments, Card, Change, Context, Prepared, Result, Tool
 from tools.hint import hint
-from tools.known import Known, known, look, outcome, unfitting, unparsable, unwritable
+from tools.known import Known, known, listed, look, outcome, unfitting, unparsable, unwritable
 from tools.notebook import AS_JSON, is_notebook
 from tools.seen import digest
 from tools.splice import BOM, Ambiguous, Spliced, Unmatched, decode, splice
@@ -30,14 +30,10 @@ class EditArguments(Arguments):
     replace_all: bool | None = Field(None, description="Replace every occurrence.")
 
 
-def _title(arguments: EditArguments, cwd: str) -> str:
-    return f"Edit {paths.shown(arguments.file_path, cwd)}"
-
-
 def _card(arguments: EditArguments, cwd: str) -> Card:
     path = arguments.file_path
     change = Change(paths.absolute(path, cwd), arguments.old_string, arguments.new_string)
-    return Card(_title(arguments, cwd), "edit", paths.places(path, cwd), (change,))
+    return Card(f"Edit {paths.shown(path, cwd)}", "edit", paths.places(path, cwd), (change,))
 
 
 async def _prepare(arguments: EditArguments, context: Context) -> Prepared | Result:
@@ -50,8 +46,7 @@ async def _prepare(arguments: EditArguments, context: Context) -> Prepared | Res
         return _unmade(arguments.old_string, file, spliced)
     if spliced.data == file.present.data:
         return Result.error("old_string and new_string must differ in more than line endings")
-    refused = unfitting(file.target, file.present, arguments.new_string)
-    if refused := refused or unparsable(file.target, spliced.data):
+    if refused := unfitting(file, arguments.new_string) or unparsable(file.target, spliced.data):
         return refused
     change = file.change(spliced.data)
 
@@ -62,8 +57,8 @@ async def _prepare(arguments: EditArguments, context: Context) -> Prepared | Res
         if stamp.digest == digest(spliced.data):
             context.seen.edited(file.target.resolved, stamp, file.sight, spliced.edited)
             context.seen.traces.keep(stamp.digest, trace(spliced.data))
-        text = _text(file, spliced if every else None) + outcome(stamp, spliced.data)
-        return Result(text, shown=(change,), title=_title(arguments, context.cwd))
+        text = _text(file, spliced, every=every) + outcome(stamp, spliced.data)
+        return Result(text, shown=(change,), title=_card(arguments, context.cwd).title)
 
     return Prepared(file.target.access, run, (change,), file.rewrite(spliced.data))
 
@@ -116,9 +111,9 @@ def _unmade(wanted: str, file: Known, found: Unmatched | Ambiguous) -> Result:
     return Result.error(f'old_string was not found in "{path}"' + f"; {advice}" * bool(advice))
 
 
-def _text(file: Known, spliced: Spliced | None) -> str:
+def _text(file: Known, spliced: Spliced, *, every: bool) -> str:
     """What the model reads; it is told of places it has not seen itself."""
-    if spliced is None:
+    if not every:
         return f"The file {file.target.path} has been updated successfully."
     text = (
         f"The file {file.target.path} has been updated. All occurrences were successfully replaced."
@@ -128,7 +123,7 @@ def _text(file: Known, spliced: Spliced | None) -> str:
 
 
 def _listed(lines: tuple[int, ...]) -> str:
-    return ", ".join(map(str, lines[:_MOST_LISTED])) + (", …" if len(lines) > _MOST_LISTED else "")
+    return listed([*map(str, lines)], _MOST_LISTED)
 
 
 EDIT = Tool(

@@ -18,7 +18,7 @@ from tools.base import (
     Text,
     Tool,
 )
-from tools.output import one_line
+from tools.spelling import one_line
 
 _HEADING = re.compile(r"^ {0,3}#{1,6}[ \t]+(.*?)(?:[ \t]+#*)?[ \t]*$", re.MULTILINE)
 """CommonMark, ATX headings."""

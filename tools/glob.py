@@ -3,13 +3,12 @@
 Rule 1: what git ignores is not listed, nor are .git and symbolic links.
 """
 
-from collections.abc import Sequence
+from functools import partial
 
 from pydantic import Field
 
-from tools import paths
+from tools import globs, paths
 from tools.base import Arguments, Card, Console, Context, Prepared, Query, Result, Tool
-from tools.globs import wanted
 from tools.seek import MORE, Summary, counted, fitting, place, prepared, title
 
 
@@ -29,30 +28,21 @@ async def _prepare(arguments: GlobArguments, context: Context) -> Prepared | Res
     if isinstance(target, Result):
         return target
     pattern = arguments.pattern.strip().removeprefix(f"{target.resolved}/")
-    try:
-        wanted(pattern)
-    except ValueError as error:
-        return Result.error(f"pattern is invalid: {error}")
+    if wrong := globs.fault(pattern):
+        return Result.error(f"pattern is invalid: {wrong}")
     query = Query(target.resolved, glob=pattern, distrusted=context.roots)
-
-    def tell(found: Summary) -> Result:
-        return _told(arguments, found, context.cwd)
-
-    return prepared(target, query, context, tell)
+    return prepared(target, query, context, partial(_told, arguments, context.cwd))
 
 
-def _told(arguments: GlobArguments, found: Summary, cwd: str) -> Result:
+def _told(arguments: GlobArguments, cwd: str, found: Summary) -> Result:
     if not found.files:
         return Result(f'No files fit "{arguments.pattern}".{found.rest}')
     rows = fitting(paths.shown(one.path, cwd) for one in found.first)
-    text = "\n".join([*rows, "", _footer(rows, found)])
-    return Result(text, shown=(Console(text),))
-
-
-def _footer(rows: Sequence[str], found: Summary) -> str:
+    total = counted(found.files, "file")
     if len(rows) < found.files:
-        return f"(Showing {len(rows)} of {found.files} files. {MORE}){found.rest}"
-    return f"({counted(found.files, 'file')}){found.rest}"
+        total = f"Showing {len(rows)} of {total}. {MORE}"
+    text = "\n".join([*rows, "", f"({total}){found.rest}"])
+    return Result(text, shown=(Console(text),))
 
 
 GLOB = Tool(

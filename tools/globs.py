@@ -46,6 +46,7 @@ class Rule:
 
     def fits(self, parts: Parts) -> bool:
         """Whether the pattern is about this entry."""
+        # Most patterns are about a name at any depth: there is no need to go down to it.
         if len(self.names) == 2 and self.names[0] is None and self.names[1] is not None:
             return self.names[1].fullmatch(parts[-1]) is not None
         return _fits(self.names, parts)
@@ -80,6 +81,15 @@ def is_ignored(rules: Iterable[Rule], parts: Parts, *, folder: bool) -> bool | N
         if (folder or not one.folders) and one.fits(parts):
             return one.ignores
     return None
+
+
+def fault(pattern: str) -> str:
+    """What is wrong with a pattern of wanted(); nothing, if files can fit it."""
+    try:
+        wanted(pattern)
+    except ValueError as error:
+        return str(error)
+    return ""
 
 
 def wanted(pattern: str) -> Callable[[Parts], bool]:

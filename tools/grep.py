@@ -8,12 +8,12 @@ Rule 2: what grep shows of a file does not count as reading it.
 import re
 import warnings
 from collections.abc import Iterator
+from functools import partial
 
 from pydantic import Field
 
-from tools import paths
+from tools import globs, paths
 from tools.base import Arguments, Card, Console, Context, Found, Prepared, Query, Result, Tool
-from tools.globs import wanted
 from tools.seek import MORE, Summary, counted, fitting, place, prepared, title
 
 _LONGEST_PATTERN = 10_000
@@ -35,8 +35,10 @@ def _card(arguments: GrepArguments, cwd: str) -> Card:
 
 async def _prepare(arguments: GrepArguments, context: Context) -> Prepared | Result:
     glob = arguments.glob.strip() if arguments.glob else ""
-    if wrong := _fault(arguments.pattern) or (glob and _fault_of_glob(glob)):
+    if wrong := _fault(arguments.pattern):
         return Result.error(wrong)
+    if glob and (wrong := globs.fault(glob)):
+        return Result.error(f"glob is invalid: {wrong}")
     target = await place(arguments.path, context)
     if isinstance(target, Result):
         return target
@@ -47,11 +49,7 @@ async def _prepare(arguments: GrepArguments, context: Context) -> Prepared | Res
         glob.removeprefix(f"{target.resolved}/") or None,
         context.roots,
     )
-
-    def tell(found: Summary) -> Result:
-        return _told(arguments, found, context.cwd)
-
-    return prepared(target, query, context, tell)
+    return prepared(target, query, context, partial(_told, arguments, context.cwd))
 
 
 def _fault(pattern: str) -> str:
@@ -70,26 +68,18 @@ def _fault(pattern: str) -> str:
     return ""
 
 
-def _fault_of_glob(glob: str) -> str:
-    try:
-        wanted(glob)
-    except ValueError as error:
-        return f"glob is invalid: {error}"
-    return ""
-
-
-def _told(arguments: GrepArguments, found: Summary, cwd: str) -> Result:
+def _told(arguments: GrepArguments, cwd: str, found: Summary) -> Result:
     if not found.files:
         return Result(f"No lines match; files of secrets are searched only by name.{found.rest}")
     if arguments.files_only:
         rows = fitting(f"{paths.shown(one.path, cwd)}: {one.hits}" for one in found.first)
-        shown, whole = len(rows), found.files
+        whole = found.files
     else:
         rows = fitting(_rows(found.first, cwd))
-        shown, whole = len(rows), found.hits
+        whole = found.hits
     total = f"{counted(found.hits, 'match', 'matches')} in {counted(found.files, 'file')}"
-    if shown < whole:
-        total = f"Showing {shown} of {total}. {MORE}"
+    if len(rows) < whole:
+        total = f"Showing {len(rows)} of {total}. {MORE}"
     text = "\n".join([*rows, "", f"({total}){found.rest}"])
     return Result(text, shown=(Console(text),))
 

@@ -6,6 +6,7 @@ Rule 2: texts of refusals are those that models recover from; they say what to d
 """
 
 import re
+from collections.abc import Sequence
 
 from tools.base import Bytes, Change, Context, FileTooLarge, Result, Rewrite, StaleFile
 from tools.changed import told
@@ -14,12 +15,12 @@ from tools.frozen import frozen
 from tools.notebook import AS_JSON, is_broken, is_notebook
 from tools.seen import Sight, Stamp, digest
 from tools.splice import UNDECODABLE, decode
-from tools.target import MOVED, Target
+from tools.target import Target
 from tools.trace import Trace, trace
 
 MOST_BYTES = 10 * 1024 * 1024
 
-CHANGED = "file changed since it was read"
+_CHANGED = "file changed since it was read"
 
 _READ_AGAIN = "; read it again"
 
@@ -47,17 +48,22 @@ class Known:
 
         Where the outcome is other bytes, nothing is known of the file any more.
         """
-        if await self.target.has_moved(context.files):
-            return self.target.refusal(MOVED)
+        if moved := await self.target.moved(context.files):
+            return moved
         try:
             return await context.files.replace(self.target.resolved, data, self.present.stamp)
         except StaleFile:
             now = await look(self.target, context)
             if not isinstance(now, Bytes):
-                return self.target.refusal(CHANGED)
-            return stale(self.target, trace(self.present.data), now, context)
+                return self.target.refusal(_CHANGED)
+            return _stale(self.target, trace(self.present.data), now, context)
         except OSError as error:
             return self.target.refusal(error)
+
+
+def listed(names: Sequence[str], most: int) -> str:
+    """The first of some names, and a sign that there are more."""
+    return ", ".join(names[:most]) + ", …" * (len(names) > most)
 
 
 def outcome(stamp: Stamp, data: bytes) -> str:
@@ -93,11 +99,11 @@ def known(target: Target, present: Bytes, context: Context, unread: str) -> Know
     if sight is None:
         return Result.error(unread)
     if sight.stamp.digest != present.stamp.digest:
-        return stale(target, context.seen.traces.find(sight.stamp.digest), present, context)
+        return _stale(target, context.seen.traces.find(sight.stamp.digest), present, context)
     return Known(target, present, sight)
 
 
-def stale(target: Target, before: "Trace | None", present: Bytes, context: Context) -> Result:
+def _stale(target: Target, before: "Trace | None", present: Bytes, context: Context) -> Result:
     """The refusal to change a file that is not what it was: who did it, and what is other now.
 
     Its lines are shown only where `read` would show them unasked.
@@ -105,7 +111,7 @@ def stale(target: Target, before: "Trace | None", present: Bytes, context: Conte
     by = " by a command of yours" * context.seen.is_overtaken(target.resolved)
     access = target.access
     private = access.outside or access.secret or context.is_barred(target.resolved)
-    return target.refusal(CHANGED + by + (_READ_AGAIN if private else told(before, present.data)))
+    return target.refusal(_CHANGED + by + (_READ_AGAIN if private else told(before, present.data)))
 
 
 def unwritable(name: str, text: str) -> Result | None:
@@ -122,10 +128,10 @@ def unparsable(target: Target, data: bytes) -> Result | None:
     return None
 
 
-def unfitting(target: Target, present: Bytes, text: str) -> Result | None:
+def unfitting(file: Known, text: str) -> Result | None:
     """A Result if the text cannot be put into the file, whose encoding is not known."""
-    if text.isascii() or not UNDECODABLE.search(decode(present.data)):
+    if text.isascii() or not UNDECODABLE.search(decode(file.present.data)):
         return None
-    return target.refusal(
+    return file.target.refusal(
         "the file is not UTF-8 and its encoding is unknown, so only ASCII can be put into it"
     )

@@ -57,8 +57,7 @@ class LocalFiles:
 
     async def replace(self, path: str, data: bytes, expected: Stamp) -> Stamp:
         """Put data in the place of the expected bytes; StaleFile if there are others by now."""
-        lock = self._locks.setdefault(path, anyio.Lock())
-        async with lock:
+        async with self._locks.setdefault(path, anyio.Lock()):
             return await to_thread.run_sync(commit.replace, path, data, expected, self._swap)
 
     async def create(self, path: str, data: bytes) -> Stamp:
@@ -67,8 +66,7 @@ class LocalFiles:
 
     async def remove(self, path: str, expected: Stamp) -> None:
         """Delete a file that holds the expected bytes; StaleFile if it holds others by now."""
-        lock = self._locks.setdefault(path, anyio.Lock())
-        async with lock:
+        async with self._locks.setdefault(path, anyio.Lock()):
             await to_thread.run_sync(commit.remove, path, expected)
 
     async def search(self, query: Query, take: Callable[[Found], None]) -> str:

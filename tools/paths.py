@@ -65,7 +65,7 @@ def fault(path: str) -> str:
     """What is wrong with a path before anything is looked up; nothing, if it can be tried."""
     if not path.strip():
         return "file_path is empty"
-    if "\0" in path or re.search("[\ud800-\udfff]", path):
+    if re.search("[\0\ud800-\udfff]", path):
         return "file_path holds a character that no path can hold"
     if re.match(r"~[^/]*/|~$", path):
         return f'"{path}" is not a path: ~ stands for no folder here, give an absolute path'

@@ -15,12 +15,12 @@ from tools.known import MOST_BYTES
 from tools.notebook import cells, is_notebook
 from tools.page import MOST_LINES, NotText, Page
 from tools.splice import count_lines
-from tools.target import MOVED, Target, locate
+from tools.target import Target, locate
 from tools.trace import Tracer, trace
 
 _MOST_MEDIA = 10 * 1024 * 1024
 """Bytes of a picture or PDF."""
-_NOT_TAKEN = " of type {}, which the model in use does not take"
+_UNSAVED = "unsaved text of the editor; commands see what is on disk"
 
 
 class ReadArguments(Arguments):
@@ -70,19 +70,16 @@ async def _cells(target: Target, context: Context) -> Result | None:
     except OSError:
         return None
     shown = None if found is None else cells(found.data)
-    if found is None or shown is None or await target.has_moved(context.files):
+    if found is None or shown is None or await target.moved(context.files):
         return None
     context.seen.read(target.resolved, found.stamp, lines=count_lines(found.data), shown=())
     context.seen.traces.keep(found.stamp.digest, trace(found.data))
-    note = f"\n({_UNSAVED})" * found.stamp.unsaved
-    return Result(
-        f"<path>{target.path}</path>\n<type>notebook</type>\n<content>\n{shown}{note}\n</content>"
-    )
+    return Result(_content(target, "notebook", shown, [_UNSAVED] * found.stamp.unsaved))
 
 
 async def _read(target: Target, page: Page, context: Context) -> Result:
-    if await target.has_moved(context.files):
-        return target.refusal(MOVED)
+    if moved := await target.moved(context.files):
+        return moved
     kinds: list[str | None] = []
     tracer = Tracer()
 
@@ -108,13 +105,16 @@ async def _read(target: Target, page: Page, context: Context) -> Result:
         return Result.error(f"offset {page.first} is out of range for {where}")
     context.seen.read(target.resolved, stamp, lines=page.lines, shown=page.whole)
     context.seen.traces.keep(stamp.digest, tracer.trace())
-    return Result(_text(target.path, page, [*page.notes(), *[_UNSAVED] * stamp.unsaved]))
+    rows = "".join(f"{row}\n" for row in page.rows) + "\n" * bool(page.rows)
+    notes = [*page.notes(), *[_UNSAVED] * stamp.unsaved]
+    return Result(_content(target, "file", rows + _footer(page), notes))
 
 
 async def _media(target: Target, kind: str | None, context: Context) -> Result:
     """A file that is no text, if the model takes it as it is."""
     if kind not in context.takes:
-        return target.refusal(f"binary file{_NOT_TAKEN.format(kind) if kind else ''}")
+        what = f" of type {kind}, which the model in use does not take" if kind else ""
+        return target.refusal(f"binary file{what}")
     try:
         file = await context.files.read(target.resolved, _MOST_MEDIA)
     except OSError as error:
@@ -122,20 +122,13 @@ async def _media(target: Target, kind: str | None, context: Context) -> Result:
     if file is None:
         return target.refusal("not found")
     data = b64encode(file.data).decode()
-    text = f"<path>{target.path}</path>\n<type>{kind}</type>\n({len(file.data)} bytes, shown whole)"
+    text = target.envelope(kind, f"({len(file.data)} bytes, shown whole)")
     return Result(text, media=(Media(kind, data, basename(target.path)),))
 
 
-_UNSAVED = "unsaved text of the editor; commands see what is on disk"
-
-
-def _text(path: str, page: Page, facts: list[str]) -> str:
-    rows = "".join(f"{row}\n" for row in page.rows) + "\n" * bool(page.rows)
+def _content(target: Target, kind: str, shown: str, facts: list[str]) -> str:
     notes = f"\n({', '.join(facts)})" * bool(facts)
-    return (
-        f"<path>{path}</path>\n<type>file</type>\n<content>\n"
-        f"{rows}{_footer(page)}{notes}\n</content>"
-    )
+    return target.envelope(kind, f"<content>\n{shown}{notes}\n</content>")
 
 
 def _footer(page: Page) -> str:

@@ -33,7 +33,6 @@ _KINDS = {
     stat.S_IFLNK: "a symbolic link",
 }
 
-
 _HELD = "/proc/self/fd/"
 """How a name begins that stands below an open folder. A resolved path never does."""
 

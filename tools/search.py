@@ -74,13 +74,7 @@ class Limits:
     """Bytes."""
 
 
-@frozen
-class _Ended:
-    complaint: str
-    """What the program wrote to standard error."""
-    reason: str
-    """Why it was stopped; empty: it came to its end."""
-
+_FAILED = "the search program failed"
 
 FindRipgrep = Callable[[Sequence[str]], str | None]
 
@@ -88,13 +82,9 @@ FindRipgrep = Callable[[Sequence[str]], str | None]
 def ripgrep(distrusted: Sequence[str]) -> str | None:
     """Where ripgrep is: on PATH or beside our own interpreter, but in no folder named here."""
     folders = [*filter(os.path.isabs, os.get_exec_path()), os.path.dirname(sys.executable)]
-    trusted = (
-        folder
-        for folder in folders
-        if not any(is_inside(os.path.realpath(folder), root) for root in distrusted)
-    )
+    trusted = (one for one in folders if not is_inside(os.path.realpath(one), *distrusted))
     found = shutil.which("rg", path=os.pathsep.join(trusted))
-    if found is None or any(is_inside(os.path.realpath(found), root) for root in distrusted):
+    if found is None or is_inside(os.path.realpath(found), *distrusted):
         return None
     return found
 
@@ -108,21 +98,23 @@ async def search(
     """Search a folder or a file; the contract is that of Files.search in tools.base."""
     top, name, rules = await to_thread.run_sync(_ground, query.top)
     fits = wanted(query.glob) if query.glob is not None and name is None else None
+    is_told = False
 
     def chosen(found: Found) -> None:
+        nonlocal is_told
         if "\n" not in found.path and (fits is None or fits(found.path.split("/"))):
+            is_told = True
             take(replace(found, path=os.path.join(top, found.path)))
 
     program = await to_thread.run_sync(find, query.distrusted)
     if program is not None and not _READ_DIFFERENTLY.search(query.pattern or ""):
         argv = (program, rules, *_ripgrep_arguments(query, name))
-        ended = await _run(argv, top, _reader(query, chosen), limits)
-        if not ended.complaint:
-            return ended.reason
+        reason = await _run(argv, top, _reader(query, chosen), limits)
+        if is_told or reason != _FAILED:
+            return reason
     job = walk.Job(top, name, query.pattern, query.ignore_case, query.glob)
     argv = (sys.executable, "-I", "-X", "utf8", "-c", _PROGRAM, _HOME, json.dumps(asdict(job)))
-    ended = await _run(argv, top, _reader(query, chosen), limits)
-    return ended.reason or (ended.complaint and "the search program failed")
+    return await _run(argv, top, _reader(query, chosen), limits)
 
 
 def confirmed(found: Sequence[Found]) -> list[Found]:
@@ -245,15 +237,16 @@ def _line(data: bytes) -> str:
     return text
 
 
-async def _run(argv: Sequence[str], cwd: str, reader: Names | Lines, limits: Limits) -> _Ended:
-    """Run a program and read what it prints, for as long and as much as a search may."""
+async def _run(argv: Sequence[str], cwd: str, reader: Names | Lines, limits: Limits) -> str:
+    """Run a program and read what it prints; why there may be more, or nothing if that is all."""
     process = _start(argv, cwd)
     out, err = (pipe for pipe in (process.stdout, process.stderr) if pipe)
-    complaint, reason = b"", f"it was stopped after {limits.seconds:g} seconds"
+    reason = f"it was stopped after {limits.seconds:g} seconds"
     try:
         with anyio.move_on_after(limits.seconds):
             reason = await _listen(out.fileno(), reader, limits.printed)
-            complaint = b"" if reason else await _piece(err.fileno())
+            if not reason and await _piece(err.fileno()):
+                reason = _FAILED
     finally:
         with anyio.CancelScope(shield=True):
             signal_group(process.pid, signal.SIGKILL)
@@ -262,7 +255,7 @@ async def _run(argv: Sequence[str], cwd: str, reader: Names | Lines, limits: Lim
         out.close()
         err.close()
     reader.close()
-    return _Ended(complaint.decode("utf-8", "replace"), reason)
+    return reason
 
 
 def _start(argv: Sequence[str], cwd: str) -> "subprocess.Popen[bytes]":

@@ -10,8 +10,8 @@ from dataclasses import replace
 from tools import paths
 from tools.base import Context, Found, Prepared, Query, Result
 from tools.frozen import frozen
-from tools.output import one_line
-from tools.target import MOVED, Target, is_hidden, locate
+from tools.spelling import one_line
+from tools.target import Target, is_hidden, locate
 
 MOST = 200
 """Files or lines that are told."""
@@ -69,8 +69,7 @@ async def place(path: str | None, context: Context) -> Target | Result:
     """The folder or file to look in; the working directory if none is named."""
     target = await locate("search", path if path and path.strip() else ".", context)
     if isinstance(target, Target) and (
-        target.resolved == "/"
-        or any(paths.is_inside(target.resolved, folder) for folder in _OF_THE_KERNEL)
+        target.resolved == "/" or paths.is_inside(target.resolved, *_OF_THE_KERNEL)
     ):
         return target.refusal("it is no folder of files; name one below")
     return target
@@ -80,16 +79,16 @@ def prepared(
     target: Target, query: Query, context: Context, tell: Callable[[Summary], Result]
 ) -> Prepared:
     """The search, ready to be made; tell: what becomes of what it finds."""
-    known = replace(target.access, secret=_secret(target), protected=False)
+    access = replace(target.access, secret=_secret(target), protected=False)
 
     async def run() -> Result:
-        if await target.has_moved(context.files):
-            return target.refusal(MOVED)
+        if moved := await target.moved(context.files):
+            return moved
         found = Shortlist()
 
         def take(one: Found) -> None:
             # Lines of a file that usually holds credentials are shown when it was named itself.
-            is_open = not one.hits or known.secret or not is_hidden(one.path, context)
+            is_open = not one.hits or access.secret or not is_hidden(one.path, context)
             if is_open and not context.is_barred(one.path):
                 found.take(one)
 
@@ -101,7 +100,7 @@ def prepared(
         there = await context.files.confirmed(first)
         return tell(_summary(found, first, there, more))
 
-    return Prepared(known, run)
+    return Prepared(access, run)
 
 
 def _summary(

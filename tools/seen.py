@@ -38,16 +38,14 @@ class Stamp:
     """They were an editor's and not on disk."""
 
 
-def new_digest() -> blake2b:
+def new_digest(data: bytes = b"") -> blake2b:
     """A hash to feed with all bytes of a file; its hexdigest() is the digest of a Stamp."""
-    return blake2b(digest_size=16)
+    return blake2b(data, digest_size=16)
 
 
 def digest(data: bytes) -> str:
     """The digest of a file with these bytes."""
-    whole = new_digest()
-    whole.update(data)
-    return whole.hexdigest()
+    return new_digest(data).hexdigest()
 
 
 @frozen

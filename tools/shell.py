@@ -36,10 +36,10 @@ from tools.base import (
     Tool,
     Wider,
 )
-from tools.output import holds_unseen, one_line, spelled
 from tools.reads import reads
 from tools.shell_job import report
 from tools.shell_line import is_disguised, look
+from tools.spelling import holds_unseen, one_line, spelled
 from tools.target import meant
 
 _DEFAULT_TIMEOUT = 120_000

@@ -6,7 +6,7 @@ from pydantic import Field
 
 from tools import told
 from tools.base import Access, Arguments, Card, Console, Context, Ended, Job, Prepared, Result, Tool
-from tools.output import one_line
+from tools.spelling import one_line
 
 PATIENCE = 10.0
 """Seconds that a poll waits for a job that has nothing new to say."""

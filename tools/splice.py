@@ -65,14 +65,10 @@ def splice(data: bytes, old: str, new: str, *, every: bool) -> Spliced | Unmatch
 def overwrite(data: bytes, content: str) -> bytes:
     """The whole file with new content; a byte order mark stays, and so does CRLF where it rules."""
     given = content.encode()
-    if b"\r" not in given and has_crlf(data):
+    is_crlf = 2 * data.count(b"\r\n") > data.count(b"\n")
+    if is_crlf and b"\r" not in given:
         given = given.replace(b"\n", b"\r\n")
     return BOM + given.removeprefix(BOM) if data.startswith(BOM) else given
-
-
-def has_crlf(data: bytes) -> bool:
-    """Most lines end in CRLF."""
-    return 2 * data.count(b"\r\n") > data.count(b"\n")
 
 
 def decode(data: bytes) -> str:

@@ -1,7 +1,6 @@
 """The file a call is about: found once, judged for the policy, and found again before the deed."""
 
 import os
-from dataclasses import replace
 from typing import Literal
 
 from anyio.to_thread import run_sync
@@ -15,8 +14,6 @@ from tools.repository import kept
 Verb = Literal["read", "edit", "write", "search"]
 
 _TMP = "/tmp"  # noqa: S108 (the name that programs know)
-
-MOVED = LED_AWAY
 
 
 @frozen
@@ -35,9 +32,14 @@ class Target:
         """The call cannot be made, and why."""
         return Result.error(f'cannot {self.verb} "{self.path}": {_reason(why)}')
 
-    async def has_moved(self, files: Files) -> bool:
-        """The path leads elsewhere than when it was judged."""
-        return await files.resolve(self.path) != self.resolved
+    async def moved(self, files: Files) -> Result | None:
+        """The refusal, where the path leads elsewhere than when it was judged."""
+        here = await files.resolve(self.path) == self.resolved
+        return None if here else self.refusal(LED_AWAY)
+
+    def envelope(self, kind: str, text: str) -> str:
+        """A text about the file for the model, after the file's path and kind."""
+        return f"<path>{self.path}</path>\n<type>{kind}</type>\n{text}"
 
 
 async def locate(verb: Verb, file_path: str, context: Context) -> Target | Result:
@@ -46,16 +48,21 @@ async def locate(verb: Verb, file_path: str, context: Context) -> Target | Resul
         return Result.error(wrong)
     path, own = await meant(paths.absolute(file_path, context.cwd), context)
     resolved = await context.files.resolve(path)
+    changes = verb in ("edit", "write")
     roots = (*context.roots, *own, *(context.readable if verb == "read" else ()))
-    access = _access(verb, path, resolved, roots)
-    of_git = () if verb in ("read", "search") else await run_sync(kept, context.roots)
-    ours = paths.is_inside(resolved, *context.private, *of_git)
-    delicate = replace(
-        access,
-        secret=access.secret or is_hidden(resolved, context),
-        protected=access.protected or ours,
+    of_git = await run_sync(kept, context.roots) if changes else ()
+    # A delicate name counts before and after links are followed.
+    access = Access(
+        "edit" if changes else "read",
+        subject=resolved,
+        outside=not paths.is_inside(resolved, *roots),
+        secret=paths.is_secret(path) or is_hidden(resolved, context),
+        protected=paths.is_protected(path)
+        or paths.is_protected(resolved)
+        or paths.is_inside(resolved, *context.private, *of_git),
+        named="" if path == resolved else path,
     )
-    target = Target(verb, path, resolved, delicate)
+    target = Target(verb, path, resolved, access)
     if paths.is_off_limits(resolved):
         return target.refusal("not a regular file")
     return target
@@ -82,18 +89,6 @@ async def meant(path: str, context: Context) -> tuple[str, tuple[str, ...]]:
     if not await run_sync(os.path.lexists, seen) and await run_sync(os.path.lexists, path):
         return path, ()
     return seen, (tmp,)
-
-
-def _access(verb: str, path: str, resolved: str, roots: tuple[str, ...]) -> Access:
-    """What the policy must know; a delicate name counts before and after links are followed."""
-    return Access(
-        "read" if verb in ("read", "search") else "edit",
-        subject=resolved,
-        outside=not paths.is_inside(resolved, *roots),
-        secret=paths.is_secret(path) or paths.is_secret(resolved),
-        protected=paths.is_protected(path) or paths.is_protected(resolved),
-        named="" if path == resolved else path,
-    )
 
 
 def _reason(why: OSError | str) -> str:

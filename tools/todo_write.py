@@ -18,7 +18,7 @@ from tools.base import (
     Step,
     Tool,
 )
-from tools.output import one_line
+from tools.spelling import one_line
 
 
 class Todo(Arguments):

@@ -16,7 +16,6 @@ import re
 import stat
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from tools.frozen import frozen
 from tools.globs import Rule, is_ignored, rules, wanted
@@ -46,7 +45,7 @@ class Scope:
 Scopes = tuple[Scope, ...]
 
 
-@dataclass(slots=True)
+@frozen
 class Job:
     """What the program is to do; it is given as JSON."""
 
@@ -65,13 +64,14 @@ def main(text: str) -> None:
     """Do a job and print what it found."""
     job = Job(**json.loads(text))
     out = sys.stdout.buffer
+    flags = re.IGNORECASE if job.ignore_case else 0
+    pattern = None if job.pattern is None else re.compile(job.pattern, flags)
     for path in _paths(job):
         name = os.fsencode(f"./{path}") + b"\0"
-        if job.pattern is None:
+        if pattern is None:
             out.write(name)
             continue
-        flags = re.IGNORECASE if job.ignore_case else 0
-        for number, line in matches(os.path.join(job.top, path), re.compile(job.pattern, flags)):
+        for number, line in matches(os.path.join(job.top, path), pattern):
             out.write(name + f"{number}:{line[:LONGEST]}\n".encode("utf-8", "surrogateescape"))
     out.flush()
 
@@ -117,6 +117,15 @@ def matches(path: str, pattern: re.Pattern[str]) -> Iterator[tuple[int, str]]:
         bare = line.removesuffix("\r")
         if pattern.search(bare):
             yield number, bare
+
+
+def text_of(data: bytes) -> str:
+    """The text of a file, by its byte order mark or as UTF-8; nothing if it is none."""
+    if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        text = data.decode("utf-16", "replace")
+    else:
+        text = data.removeprefix(b"\xef\xbb\xbf").decode("utf-8", "surrogateescape")
+    return "" if "\0" in text else text
 
 
 def _paths(job: Job) -> Iterator[str]:
@@ -191,12 +200,3 @@ def _read(path: str, most: int, *, follow: bool = False) -> bytes:
             return file.read(most)
     except OSError:
         return b""
-
-
-def text_of(data: bytes) -> str:
-    """The text of a file, by its byte order mark or as UTF-8; nothing if it is none."""
-    if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
-        text = data.decode("utf-16", "replace")
-    else:
-        text = data.removeprefix(b"\xef\xbb\xbf").decode("utf-8", "surrogateescape")
-    return "" if "\0" in text else text

@@ -8,10 +8,11 @@ from pydantic import Field
 
 from tools import paths
 from tools.base import Arguments, Card, Change, Context, Prepared, Result, Rewrite, Tool
-from tools.known import Known, known, look, outcome, unfitting, unparsable, unwritable
+from tools.frozen import frozen
+from tools.known import Known, known, listed, look, outcome, unfitting, unparsable, unwritable
 from tools.seen import Span, Stamp, digest
-from tools.splice import BOM, count_lines, overwrite
-from tools.target import MOVED, Target, locate
+from tools.splice import BOM, count_lines, decode, overwrite
+from tools.target import Target, locate
 from tools.trace import trace
 
 _MOST_LISTED = 10
@@ -25,14 +26,33 @@ class WriteArguments(Arguments):
     content: str = Field(description="The whole new content.")
 
 
-def _title(arguments: WriteArguments, cwd: str) -> str:
-    return f"Write {paths.shown(arguments.file_path, cwd)}"
-
-
 def _card(arguments: WriteArguments, cwd: str) -> Card:
     path = arguments.file_path
     change = Change(paths.absolute(path, cwd), None, arguments.content)
-    return Card(_title(arguments, cwd), "edit", paths.places(path, cwd), (change,))
+    return Card(f"Write {paths.shown(path, cwd)}", "edit", paths.places(path, cwd), (change,))
+
+
+@frozen
+class _New:
+    """A file that is yet to be made, for whoever changes what is Known."""
+
+    target: Target
+
+    def change(self, data: bytes) -> Change:
+        return Change(self.target.path, None, decode(data))
+
+    def rewrite(self, data: bytes) -> Rewrite:
+        return Rewrite(self.target.resolved, None, data)
+
+    async def replace(self, data: bytes, context: Context) -> Stamp | Result:
+        if moved := await self.target.moved(context.files):
+            return moved
+        try:
+            return await context.files.create(self.target.resolved, data)
+        except FileExistsError:
+            return Result.error(_unread(self.target))
+        except OSError as error:
+            return self.target.refusal(error)
 
 
 async def _prepare(arguments: WriteArguments, context: Context) -> Prepared | Result:
@@ -46,50 +66,34 @@ async def _prepare(arguments: WriteArguments, context: Context) -> Prepared | Re
     if broken := unparsable(target, arguments.content.encode()):
         return broken
     if present is None:
-        return _prepared(arguments, target, None, context)
+        return _prepared(arguments, _New(target), arguments.content.encode(), context)
     file = known(target, present, context, _unread(target))
     if isinstance(file, Result):
         return file
-    refused = _unseen(file) or unfitting(target, present, arguments.content)
-    return refused or _prepared(arguments, target, file, context)
+    if refused := _unseen(file) or unfitting(file, arguments.content):
+        return refused
+    return _prepared(arguments, file, overwrite(present.data, arguments.content), context)
 
 
 def _prepared(
-    arguments: WriteArguments, target: Target, file: Known | None, context: Context
+    arguments: WriteArguments, file: Known | _New, data: bytes, context: Context
 ) -> Prepared:
-    """The call for a file that is there, or for a new one."""
-    content = arguments.content
-    data = content.encode() if file is None else overwrite(file.present.data, content)
-    change = Change(target.path, None, content) if file is None else file.change(data)
+    """The call that lets a file hold these bytes."""
+    change = file.change(data)
+    verb = "Created" if isinstance(file, _New) else "Updated"
+    deed = f"{verb} file {_facts(arguments.content, data)}"
 
     async def run() -> Result:
-        if file is None:
-            stamp = await _create(target, data, context)
-        else:
-            stamp = await file.replace(data, context)
+        stamp = await file.replace(data, context)
         if isinstance(stamp, Result):
             return stamp
         if stamp.digest == digest(data):
-            context.seen.wrote(target.resolved, stamp, lines=count_lines(data))
+            context.seen.wrote(file.target.resolved, stamp, lines=count_lines(data))
             context.seen.traces.keep(stamp.digest, trace(data))
-        deed = f"{'Created' if file is None else 'Updated'} file {_facts(content, data)}"
-        deed += outcome(stamp, data)
-        text = f"<path>{target.path}</path>\n<type>file</type>\n{deed}"
-        return Result(text, shown=(change,), title=_title(arguments, context.cwd))
+        text = file.target.envelope("file", deed + outcome(stamp, data))
+        return Result(text, shown=(change,), title=_card(arguments, context.cwd).title)
 
-    rewrite = Rewrite(target.resolved, None, data) if file is None else file.rewrite(data)
-    return Prepared(target.access, run, (change,), rewrite)
-
-
-async def _create(target: Target, data: bytes, context: Context) -> Stamp | Result:
-    if await target.has_moved(context.files):
-        return target.refusal(MOVED)
-    try:
-        return await context.files.create(target.resolved, data)
-    except FileExistsError:
-        return Result.error(_unread(target))
-    except OSError as error:
-        return target.refusal(error)
+    return Prepared(file.target.access, run, (change,), file.rewrite(data))
 
 
 def _unread(target: Target) -> str:
@@ -98,12 +102,11 @@ def _unread(target: Target) -> str:
 
 def _unseen(file: Known) -> Result | None:
     """A Result that names the lines the model has not seen."""
-    missing = file.sight.missing()
+    missing = [*map(_lines, file.sight.missing())]
     if not missing:
         return None
-    more = ", …" if len(missing) > _MOST_LISTED else ""
-    listed = ", ".join(map(_lines, missing[:_MOST_LISTED])) + more
-    return Result.error(f"{_unread(file.target)}: not shown yet: lines {listed}")
+    lines = listed(missing, _MOST_LISTED)
+    return Result.error(f"{_unread(file.target)}: not shown yet: lines {lines}")
 
 
 def _lines(span: Span) -> str:

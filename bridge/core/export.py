@@ -6,8 +6,8 @@ Rule 1: it shows what the editor was shown, and nothing of what only the model w
 from collections.abc import Iterable, Iterator
 from typing import Any, TypeAlias, cast
 
-from bridge.core.hunks import unified
 from bridge.core.updates import Update, fenced
+from tools.hunks import unified
 
 Entry: TypeAlias = dict[str, Any]
 """role: user, thought, assistant or tool; text, or what is known of the call."""

@@ -11,7 +11,6 @@ from dataclasses import replace
 from typing import Any, Literal, TypeAlias, cast
 
 from bridge.core.history import INTERRUPTED
-from bridge.core.hunks import hunks
 from bridge.core.records import (
     Announced,
     Compacted,
@@ -29,6 +28,7 @@ from bridge.core.records import (
 )
 from bridge.core.wire import dump, load_object
 from tools.base import Attached, Change, Console, Place, Shown, Text
+from tools.hunks import hunks
 
 Update: TypeAlias = dict[str, Any]
 

@@ -1,14 +1,16 @@
 """Which lines of a text became which others, found in a time that grows with the texts.
 
-Pure: lines in, ranges out. What is found is true and not always the least: nobody may have to wait
-for the best way to show a change.
+Pure: lines in, ranges out. The changes it finds are correct, but not always the fewest: nobody
+should have to wait for the best way to show a change.
 """
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from operator import eq
 from typing import TypeAlias
 
-Lines: TypeAlias = Sequence[str]
+Lines: TypeAlias = Sequence[Hashable]
+"""The lines themselves, or what stands for them."""
 
 Hunk: TypeAlias = tuple[int, int, int, int]
 """From and up to which line before, and the same after."""
@@ -27,7 +29,7 @@ def hunks(before: Lines, after: Lines, context: int) -> list[Hunk]:
     return [_around(group, before, after, context) for group in _groups(before, after, context)]
 
 
-def unified(before: Lines, after: Lines, name: str, new_name: str) -> Iterator[str]:
+def unified(before: Sequence[str], after: Sequence[str], name: str, new_name: str) -> Iterator[str]:
     """The same as the lines of a unified diff; nothing where nothing changed."""
     for number, group in enumerate(_groups(before, after, _CONTEXT)):
         first, last, to, end = _around(group, before, after, _CONTEXT)
@@ -101,7 +103,7 @@ def _trimmed(before: Lines, after: Lines, part: Hunk) -> Hunk:
 
 
 def _compared(before: Lines, after: Lines, part: Hunk) -> Iterator[Hunk]:
-    from difflib import SequenceMatcher  # noqa: PLC0415 (it loads slowly, and few changes are so long)
+    from difflib import SequenceMatcher  # noqa: PLC0415 (it loads slowly, and no start needs it)
 
     first, last, to, end = part
     matcher = SequenceMatcher(None, before[first:last], after[to:end], autojunk=False)
@@ -113,7 +115,7 @@ def _compared(before: Lines, after: Lines, part: Hunk) -> Iterator[Hunk]:
 def _are_alike(before: Lines, after: Lines, part: Hunk) -> bool:
     """They have as many lines, and most are the same."""
     first, last, to, end = part
-    same = sum(map(str.__eq__, before[first:last], after[to:end]))
+    same = sum(map(eq, before[first:last], after[to:end]))
     return last - first == end - to and 2 * same >= last - first
 
 
@@ -158,10 +160,10 @@ def _anchors(before: Lines, after: Lines, part: Hunk) -> list[tuple[int, int]]:
     return _rising([(line, other[text]) for text, line in one.items() if text in other])
 
 
-def _once(lines: Iterable[tuple[str, int]]) -> dict[str, int]:
+def _once(lines: Iterable[tuple[Hashable, int]]) -> dict[Hashable, int]:
     """The lines that stand there once, and where."""
-    found: dict[str, int] = {}
-    more: set[str] = set()
+    found: dict[Hashable, int] = {}
+    more: set[Hashable] = set()
     for text, line in lines:
         if text in found:
             more.add(text)
