@@ -14,7 +14,7 @@ from typing import Literal, TypeAlias
 
 from bridge.core.effects import FunctionCall
 from bridge.core.lane import Growing, Line
-from bridge.core.wire import Json, JsonObject
+from bridge.core.wire import Json, JsonObject, list_of, text_of
 from bridge.responses.events import Family, part_text
 
 CALLS = {"function_call": "arguments", "custom_tool_call": "input"}
@@ -174,15 +174,3 @@ def _parts(
 def said_in(given: JsonObject) -> str:
     """All the text of a whole item."""
     return "".join(text for _, text in texts_of(given))
-
-
-def list_of(given: JsonObject, name: str) -> list[Json]:
-    """The list under a name, or an empty one."""
-    value = given.get(name)
-    return value if isinstance(value, list) else []
-
-
-def text_of(given: JsonObject, name: str) -> str:
-    """The text under a name, or an empty one."""
-    value = given.get(name)
-    return value if isinstance(value, str) else ""

@@ -88,6 +88,29 @@ def load_object(data: bytes | str) -> JsonObject:
     return value
 
 
+def text_of(given: JsonObject, name: str) -> str:
+    """The text under a name; empty where there is none."""
+    value = given.get(name)
+    return value if isinstance(value, str) else ""
+
+
+def object_of(given: JsonObject, name: str) -> JsonObject:
+    """The object under a name; empty where there is none."""
+    value = given.get(name)
+    return value if isinstance(value, dict) else {}
+
+
+def list_of(given: JsonObject, name: str) -> list[Json]:
+    """The list under a name; empty where there is none."""
+    value = given.get(name)
+    return value if isinstance(value, list) else []
+
+
+def objects_of(given: JsonObject, name: str) -> list[JsonObject]:
+    """The objects in the list under a name."""
+    return [value for value in list_of(given, name) if isinstance(value, dict)]
+
+
 def _pieces(value: Mapping[str, object]) -> Iterator[bytes]:
     """What is long comes alone, so that joining copies it once."""
     lead = b"{"

@@ -15,7 +15,7 @@ from contextlib import suppress
 from email.utils import parsedate_to_datetime
 from typing import cast
 
-from bridge.core.wire import Json, JsonObject, load
+from bridge.core.wire import Json, JsonObject, load, object_of
 from bridge.errors import ErrorKind, Fault
 from bridge.responses.quirks import QUIRKS, is_named
 from bridge.responses.refused import refused_parameter
@@ -323,8 +323,7 @@ def _said(body: Json, secrets: Iterable[str]) -> _Said:
 def _places(body: Json) -> list[JsonObject]:
     if not isinstance(body, dict):
         return []
-    response = body.get("response")
-    nested = [body.get("error"), response.get("error") if isinstance(response, dict) else None]
+    nested = body.get("error"), object_of(body, "response").get("error")
     return [place for place in (*nested, body) if isinstance(place, dict)]
 
 
