@@ -11,7 +11,7 @@ Rule 4: an item is known by its index, or else by its id; a call by its call id.
 Rule 5: calls may run only when the response has ended as completed.
 """
 
-from typing import Literal, TypeAlias
+from collections.abc import Iterable
 
 from bridge.core.effects import (
     Call,
@@ -19,6 +19,8 @@ from bridge.core.effects import (
     Failed,
     Finished,
     HostedCall,
+    HostedStatus,
+    Outcome,
     Restart,
     Say,
     Think,
@@ -61,9 +63,6 @@ _MOST_COST = 1e9
 
 EARLY = 1024
 """Characters of streamed arguments after which an unfinished call is announced."""
-
-HostedStatus: TypeAlias = Literal["in_progress", "completed", "failed"]
-Outcome: TypeAlias = Literal["completed", "max_tokens", "refusal", "stopped"]
 
 _KINDS: dict[Family, str] = {
     "text": "message",
@@ -131,7 +130,7 @@ class Response:
     def kept(self) -> tuple[JsonObject, ...]:
         """What a response that was cancelled leaves for the history: whole items, and text."""
         kept = [item for item in self._ordered() if item.last is not None or item.kind == "message"]
-        return tuple(final for item in kept for final in item.final())
+        return _finals(kept)
 
     # -- items
 
@@ -339,13 +338,12 @@ class Response:
         for item in self._items:
             if item.announced == "early":
                 effects += self._host(item, "completed" if outcome == "completed" else "failed")
-        items = tuple(final for item in self._ordered() for final in item.final())
-        told = [item for item in self._ordered() if item.announced]
-        calls = [call for item in told if (call := item.call()) is not None]
+        ordered = self._ordered()
+        calls = [call for item in ordered if item.announced and (call := item.call()) is not None]
         runnable = tuple(calls) if outcome == "completed" else ()
         usage = _usage_of(ended.response)
         upstream = upstream_in(ended.response) or self._upstream
-        return [*effects, Finished(outcome, items, runnable, usage, reason, upstream)]
+        return [*effects, Finished(outcome, _finals(ordered), runnable, usage, reason, upstream)]
 
     def _outcome(self, ended: Ended) -> tuple[Outcome, str]:
         reason = clean(text_of(object_of(ended.response, "incomplete_details"), "reason"))
@@ -357,6 +355,10 @@ class Response:
         if ended.status == "incomplete" and reason in ("max_output_tokens", ""):
             return "max_tokens", reason
         return "stopped", reason or ended.status
+
+
+def _finals(items: Iterable[Item]) -> tuple[JsonObject, ...]:
+    return tuple(final for item in items if (final := item.final()) is not None)
 
 
 def _is_bare(known: Key | Item) -> bool:

@@ -125,12 +125,16 @@ Event: TypeAlias = (
 IGNORED = Ignored()
 Reader: TypeAlias = Callable[[JsonObject], Event]
 
-_PART_FAMILIES: dict[str, tuple[Family, str]] = {
-    "output_text": ("text", "text"),
-    "text": ("text", "text"),
+PARTS: dict[Family, tuple[str, str]] = {
+    "text": ("output_text", "text"),
     "refusal": ("refusal", "refusal"),
-    "reasoning_text": ("raw", "text"),
-    "summary_text": ("summary", "text"),
+    "summary": ("summary_text", "text"),
+    "raw": ("reasoning_text", "text"),
+}
+"""Type of the content part that holds such a text, and the text's field."""
+_FAMILIES: dict[str, tuple[Family, str]] = {
+    "text": ("text", "text"),
+    **{kind: (family, field) for family, (kind, field) in PARTS.items()},
 }
 _WORSE: dict[str, Status] = {"incomplete": "incomplete", "cancelled": "cancelled"}
 """Than completed."""
@@ -152,7 +156,7 @@ def part_text(part: Json) -> tuple[Family, str] | None:
     """Family and text of a content part; None for parts that are not text."""
     if not isinstance(part, dict):
         return None
-    family, field = _PART_FAMILIES.get(text_of(part, "type"), (None, ""))
+    family, field = _FAMILIES.get(text_of(part, "type"), (None, ""))
     text = part.get(field)
     return (family, text) if family is not None and isinstance(text, str) else None
 
