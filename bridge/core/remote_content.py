@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, cast
 
 from bridge.core.records import Item
+from bridge.core.wire import ends
 from tools import filetype
 from tools.base import Attached, Media, Result, Shown, Text
 from tools.frozen import frozen
@@ -59,7 +60,7 @@ def cut(text: str) -> str:
     if len(text) <= MOST_TEXT:
         return text
     head, tail = MOST_TEXT * 3 // 8, MOST_TEXT * 5 // 8
-    return f"{text[:head]}\n[… {len(text) - head - tail} characters left out …]\n{text[-tail:]}"
+    return ends(text, head, tail)
 
 
 def _media(block: Item, takes: frozenset[str]) -> Media | None:
