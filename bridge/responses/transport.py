@@ -7,6 +7,7 @@ Rule 3: a request that found nobody at the other end of a kept connection is sen
 once, uncounted: see lines.py for why nobody can have acted on it.
 """
 
+import re
 import socket
 import ssl
 import time
@@ -53,7 +54,6 @@ _LENIENCE = 0.05
 _FETCH_SECONDS = 10.0
 """For each step of a short answer."""
 _OK, _PROXY_WANTS_PASSWORD = 200, 407
-_DIGITS_OF_STATUS = 3
 _NO_TLS = "it does not speak TLS, which https:// in base_url asks for"
 _REASONS: tuple[tuple[type[Exception], str, str], ...] = (
     (socket.gaierror, "", "its name is not known"),
@@ -157,19 +157,8 @@ class Transport:
 
     async def fetch(self, endpoint: Endpoint, url: str, body: Json = None) -> Json:
         """The JSON at a URL of the server: asked for, or sent this body; raises BridgeError."""
-
-        async def send(client: httpx.AsyncClient) -> httpx.Response:
-            return await client.request(
-                "GET" if body is None else "POST",
-                url,
-                params=dict(endpoint.query) or None,
-                headers=dict(endpoint.headers),
-                json=body,
-                timeout=httpx.Timeout(_FETCH_SECONDS, connect=endpoint.connect_timeout),
-            )
-
         async with AsyncExitStack() as leases:
-            answer = await self._sent(endpoint, leases, send)
+            answer = await self._sent(endpoint, leases, partial(_fetch, endpoint, url, body))
         if answer.status_code != _OK:
             fault = faults.of_response(answer.status_code, answer.headers, b"", 0.0)
             raise model_error(fault)
@@ -183,17 +172,9 @@ class Transport:
 
         Whatever it answers is a greeting: that it has no such list, or refuses the key.
         """
-
-        async def send(client: httpx.AsyncClient) -> httpx.Response:
-            return await client.get(
-                f"{endpoint.base_url}/models",
-                params=dict(endpoint.query) or None,
-                headers=dict(endpoint.headers),
-                timeout=httpx.Timeout(_FETCH_SECONDS, connect=endpoint.connect_timeout),
-            )
-
+        asking = partial(_fetch, endpoint, f"{endpoint.base_url}/models", None)
         async with AsyncExitStack() as leases:
-            answer = await self._sent(endpoint, leases, send)
+            answer = await self._sent(endpoint, leases, asking)
             if answer.status_code == _PROXY_WANTS_PASSWORD:
                 raise _locked_proxy(endpoint)
             secured = answer.extensions.get("network_stream")
@@ -290,6 +271,20 @@ async def _ask(endpoint: Endpoint, content: bytes, client: httpx.AsyncClient) ->
         timeout=httpx.Timeout(_HAND_OVER_SECONDS, connect=endpoint.connect_timeout, read=None),
     )
     return await client.send(request, stream=True)
+
+
+async def _fetch(
+    endpoint: Endpoint, url: str, body: Json, client: httpx.AsyncClient
+) -> httpx.Response:
+    """A short answer, whole."""
+    return await client.request(
+        "GET" if body is None else "POST",
+        url,
+        params=dict(endpoint.query) or None,
+        headers=dict(endpoint.headers),
+        json=body,
+        timeout=httpx.Timeout(_FETCH_SECONDS, connect=endpoint.connect_timeout),
+    )
 
 
 class _Reply:
@@ -427,12 +422,8 @@ def _lost(endpoint: Endpoint, error: Exception) -> Fault:
 
 def _status(error: httpx.ProxyError) -> str:
     """The status that a proxy refused with; what else it says is anybody's."""
-    first = str(error).partition(" ")[0]
-    return (
-        f"HTTP {first}"
-        if first.isdecimal() and len(first) == _DIGITS_OF_STATUS
-        else "no reason given"
-    )
+    status = re.match(r"\d{3}(?= |$)", str(error))
+    return "no reason given" if status is None else f"HTTP {status[0]}"
 
 
 def _reason(error: BaseException) -> str:
