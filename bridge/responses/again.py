@@ -6,7 +6,7 @@ Rule 2: attempts before and after something was shown count against one limit.
 
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import TypeAlias, cast
+from typing import cast
 
 from tenacity import (
     AsyncRetrying,
@@ -17,11 +17,9 @@ from tenacity import (
 )
 
 from bridge.errors import Fault, ModelError
-from bridge.responses.answer import Answer, Endpoint, OnWait
+from bridge.responses.answer import Answer, Attempt, Endpoint, OnWait
 
 _BACKOFF_SECONDS, _MOST_BACKOFF_SECONDS = 0.5, 8.0
-
-Attempt: TypeAlias = Callable[[], Awaitable[Answer]]
 
 
 async def again(

@@ -37,7 +37,7 @@ from bridge.errors import (
     model_error,
 )
 from bridge.responses import faults
-from bridge.responses.answer import Answer, Endpoint, OnWait, Reply, begun
+from bridge.responses.answer import Answer, Attempt, Endpoint, OnWait, Reply, begun
 from bridge.responses.client import KEEPALIVE_SECONDS, Way, new_client, way_to
 from bridge.responses.events import Event
 from bridge.responses.faults import Broken
@@ -189,7 +189,7 @@ class Transport:
         self,
         endpoint: Endpoint,
         on_wait: OnWait | None,
-        attempt: Callable[[], Awaitable[Answer]],
+        attempt: Attempt,
         failed: ModelError,
         made: int,
     ) -> Answer:
@@ -248,7 +248,7 @@ class Transport:
                 await pool.client.aclose()
 
 
-async def _first(attempt: Callable[[], Awaitable[Answer]], after: Broken | None) -> Answer:
+async def _first(attempt: Attempt, after: Broken | None) -> Answer:
     if after is not None:
         raise model_error(after.fault)
     return await attempt()
@@ -264,7 +264,7 @@ async def _ask(endpoint: Endpoint, content: bytes, client: httpx.AsyncClient) ->
     }
     request = client.build_request(
         "POST",
-        f"{endpoint.base_url.rstrip('/')}/responses",
+        f"{endpoint.base_url}/responses",
         params=dict(endpoint.query) or None,
         headers={**own, **endpoint.headers},
         content=content,
