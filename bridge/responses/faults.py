@@ -140,7 +140,7 @@ class _Said:
 
 @frozen
 class Broken:
-    """An attempt at a response that failed when something of it was shown already."""
+    """An attempt at a response that failed; another one may follow."""
 
     fault: Fault
     attempt: int

@@ -145,11 +145,7 @@ class Transport:
             if self._tap is not None:
                 opening = self._tap(content, opening)
             attempt = partial(begun, endpoint, _host(endpoint), opening)
-            try:
-                answer = await _first(attempt, after)
-            except ModelError as error:
-                made = 1 if after is None else after.attempt
-                answer = await self._again(endpoint, on_wait, attempt, error, made)
+            answer = await self._begun(endpoint, on_wait, attempt, after)
             try:
                 yield answer
             finally:
@@ -185,18 +181,22 @@ class Transport:
             body = load(answer.content)
         return Greeting(answer.status_code, body, certificate)
 
-    async def _again(
+    async def _begun(
         self,
         endpoint: Endpoint,
         on_wait: OnWait | None,
         attempt: Attempt,
-        failed: ModelError,
-        made: int,
+        failed: Broken | None,
     ) -> Answer:
-        """More attempts after one that failed, as many as are left and make sense."""
+        """The answer of the first attempt, or after one that failed of those that are left."""
+        if failed is None:
+            try:
+                return await attempt()
+            except ModelError as error:
+                failed = Broken(error.fault, 1)
         from bridge.responses.again import again  # noqa: PLC0415 (tenacity: slow, seldom needed)
 
-        return await again(endpoint, on_wait, attempt, failed, made=made, sleep=self._sleep)
+        return await again(endpoint, on_wait, attempt, failed, self._sleep)
 
     async def _open(
         self, endpoint: Endpoint, content: bytes, leases: AsyncExitStack, tasks: TaskGroup
@@ -246,12 +246,6 @@ class Transport:
             pool.idle_since = self._clock()
             if not pool.users and self._pools.get(way) is not pool:
                 await pool.client.aclose()
-
-
-async def _first(attempt: Attempt, after: Broken | None) -> Answer:
-    if after is not None:
-        raise model_error(after.fault)
-    return await attempt()
 
 
 async def _ask(endpoint: Endpoint, content: bytes, client: httpx.AsyncClient) -> httpx.Response:
