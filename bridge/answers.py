@@ -15,7 +15,7 @@ import os
 import stat
 import time
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import cast
@@ -23,6 +23,7 @@ from typing import cast
 from bridge import log
 from bridge.core.rule import FOR_PROJECT, FOR_SESSION, Rule, Sort, exactly
 from bridge.core.wire import dump, load_object
+from bridge.kept import replace_private
 
 _SORTS: Mapping[str, Sort] = {"allow": "allow", "deny": "deny"}
 _BY_RULE, _EXACTLY = {"sort", "rule"}, {"sort", "exactly", "of"}
@@ -112,15 +113,8 @@ class Answers:
         with _locked(self._file.with_suffix(".lock")):
             self._refresh()
             entries = [*self._strange, *map(_entry, change(self._stored))]
-            fresh = self._file.with_suffix(f".{os.getpid()}")
-            with suppress(FileNotFoundError):
-                fresh.unlink()
-            descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-            with os.fdopen(descriptor, "wb") as out:
-                out.write(dump({"root": self._root, "answers": entries}))
-                out.flush()
-                os.fsync(descriptor)
-            fresh.replace(self._file)
+            stored = dump({"root": self._root, "answers": entries})
+            replace_private(self._file, stored.decode())
         self._refresh()
         return True
 
