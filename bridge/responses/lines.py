@@ -92,7 +92,7 @@ class Lines(httpcore.AsyncNetworkBackend):
 class Line(httpcore.AsyncNetworkStream):
     """One connection; owner of the request that is on its way out."""
 
-    def __init__(self, stream: httpcore.AsyncNetworkStream, queued: Queued = queued) -> None:
+    def __init__(self, stream: httpcore.AsyncNetworkStream, queued: Queued) -> None:
         self._stream = stream
         self._queued = queued
         self._has_served = False
