@@ -134,3 +134,14 @@ def test_a_member_of_the_wrong_kind_counts_as_an_empty_one() -> None:
     check(wire.object_of, "object", {"a": 1})
     check(wire.list_of, "list", [{"a": 1}, "x"])
     check(wire.objects_of, "list", [{"a": 1}])
+
+
+def test_what_is_long_is_cut_in_the_middle_wherever_it_stands() -> None:
+    def check(given: object, expected: object) -> None:
+        assert wire.cut(given, 4) == expected
+
+    check("abcd", "abcd")
+    check("abcdef", "ab\n[… 2 characters left out …]\nef")
+    check({"a": ["abcde", 5], "abcdef": None}, {
+        "a": ["ab\n[… 1 characters left out …]\nde", 5], "abcdef": None
+    })  # fmt: skip
