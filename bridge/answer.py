@@ -6,7 +6,7 @@ the provider calls itself ends with the answer at the latest.
 Rule 3: nothing here waits, so that a cancelled turn can still put everything in order.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -82,10 +82,8 @@ class Answer:
                     self._announce(call, complete=effect.complete)
                 case HostedCall():
                     self._host(effect)
-                case Failed() | Finished():
+                case Failed() | Finished():  # pragma: no branch (every effect has its case)
                     self._taken.add(effect, self._session.model.price)
-                case _:
-                    pass
 
     def sends(self, body: Mapping[str, object]) -> None:
         """This is asked now; of several attempts the last one counts for the next request."""
@@ -116,12 +114,12 @@ class Answer:
 
     def close(self, reason: str, *, but: Iterable[FunctionCall] = ()) -> None:
         """End every announced call that will not run."""
-        for returned in list(self._ended(reason, {call.call_id for call in but})):
+        for returned in self._ended(reason, {call.call_id for call in but}):
             self._session.record(returned)
 
     def abandon(self, items: tuple[JsonObject, ...], reason: str) -> None:
         """End it with every call; what cannot be written down ends for the person all the same."""
-        ended = list(self._ended(reason, set()))
+        ended = self._ended(reason)
         with suppress(BridgeError):
             self.record(items)
             for returned in ended:
@@ -129,16 +127,19 @@ class Answer:
 
     def break_off(self, reason: str) -> None:
         """End the calls of an attempt that failed; another one follows."""
-        self._broken_off += self._ended(reason, set())
+        self._broken_off += self._ended(reason)
         self._announced.clear()
         self._stop_hosted()
 
-    def _ended(self, reason: str, running: set[str]) -> Iterator[Returned]:
+    def _ended(self, reason: str, running: Collection[str] = ()) -> list[Returned]:
+        """How all calls but those that run end; the editor is told."""
+        ended: list[Returned] = []
         for call_id, (call, announced) in self._announced.items():
             if call_id not in running:
                 returned = Returned(announced.card_id, call_id, call.custom, reason, ok=False)
                 self._editor.update(ending(returned, announced, self._editor))
-                yield returned
+                ended.append(returned)
+        return ended
 
     def _say(self, role: Any, message: str, text: str) -> None:
         known = self._texts.get(message)

@@ -9,12 +9,13 @@ Rule 3: what allows is believed only if all of its entry is understood; what is 
 file for the version that wrote it.
 """
 
+import fcntl
 import hashlib
 import os
 import stat
 import time
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import cast
@@ -22,11 +23,7 @@ from typing import cast
 from bridge import log
 from bridge.core.rule import FOR_PROJECT, FOR_SESSION, Rule, Sort, exactly
 from bridge.core.wire import dump, load_object
-
-try:
-    import fcntl
-except ImportError:  # native Windows, where no session is ever opened
-    fcntl = None
+from bridge.kept import replace_private
 
 _SORTS: Mapping[str, Sort] = {"allow": "allow", "deny": "deny"}
 _BY_RULE, _EXACTLY = {"sort", "rule"}, {"sort", "exactly", "of"}
@@ -67,14 +64,11 @@ class Answers:
         return stored or for_session
 
     def _store(self, rule: Rule) -> bool:
-        if self._file is None:
-            return False
         try:
-            self._change(lambda known: [*(one for one in known if one != rule), rule])
+            return self._change(lambda known: [*(one for one in known if one != rule), rule])
         except OSError as error:
             log.say(f"an answer for a project is not stored: {error.strerror}")
             return False
-        return True
 
     def forget(self, text: str) -> int:
         """Take back the answers that read like this, or all for an empty text; how many."""
@@ -111,24 +105,18 @@ class Answers:
             log.say("the answers stored for a project cannot be used; they count as none")
             return []
 
-    def _change(self, change: Callable[[Sequence[Rule]], Iterable[Rule]]) -> None:
-        """Read, change and replace the file, while nobody else does; OSError."""
+    def _change(self, change: Callable[[Sequence[Rule]], Iterable[Rule]]) -> bool:
+        """Read, change and replace the file, if there is one, while nobody else does; OSError."""
         if self._file is None:
-            return
+            return False
         self._file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         with _locked(self._file.with_suffix(".lock")):
             self._refresh()
             entries = [*self._strange, *map(_entry, change(self._stored))]
-            fresh = self._file.with_suffix(f".{os.getpid()}")
-            with suppress(FileNotFoundError):
-                fresh.unlink()
-            descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-            with os.fdopen(descriptor, "wb") as out:
-                out.write(dump({"root": self._root, "answers": entries}))
-                out.flush()
-                os.fsync(descriptor)
-            fresh.replace(self._file)
+            stored = dump({"root": self._root, "answers": entries})
+            replace_private(self._file, stored.decode())
         self._refresh()
+        return True
 
 
 @contextmanager
@@ -143,8 +131,6 @@ def _locked(path: Path) -> Generator[None]:
 
 def _lock(descriptor: int) -> None:
     """Be the only one; OSError where another process does not let go, as one that was stopped."""
-    if fcntl is None:
-        return
     for again in reversed(range(_TRIES)):
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

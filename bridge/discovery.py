@@ -102,7 +102,8 @@ class Discovery:
                 body: Json = {"model": model.model}
                 shown = await self._answer(provider, f"{root}/api/show", body)
                 window = catalogue.window_in_show(shown)
-                windows |= {} if window is None else {name: window}
+                if window is not None:
+                    windows[name] = window
         return tuple(
             replace(one, window=one.window or windows.get(catalogue.plain(one.id))) for one in found
         )

@@ -124,7 +124,7 @@ def model_error(fault: Fault) -> ModelError:
 
 
 @frozen
-class Answer:
+class ErrorAnswer:
     """A JSON-RPC error answer."""
 
     code: int
@@ -136,7 +136,7 @@ TO_EDITOR: dict[ErrorKind, int] = {"auth": AUTH_REQUIRED}
 """JSON-RPC code by kind; every kind that is not named is an internal error."""
 
 
-def to_editor(error: BridgeError) -> Answer:
+def to_editor(error: BridgeError) -> ErrorAnswer:
     """The answer for a request that ended with this error.
 
     Clients read the sentence from different places, so it stands in all of them.
@@ -144,7 +144,7 @@ def to_editor(error: BridgeError) -> Answer:
     message = str(error)
     said: dict[str, object] = {"details": message, "error": message}
     if isinstance(error, EditorError):
-        return Answer(error.code, message, {**said, **error.data})
+        return ErrorAnswer(error.code, message, {**said, **error.data})
     said["kind"] = error.kind
     if isinstance(error, ModelError):
         fault = error.fault
@@ -155,4 +155,4 @@ def to_editor(error: BridgeError) -> Answer:
             "retryAfter": fault.retry_after,
         }
         said |= {key: value for key, value in known.items() if value is not None}
-    return Answer(TO_EDITOR.get(error.kind, INTERNAL_ERROR), message, said)
+    return ErrorAnswer(TO_EDITOR.get(error.kind, INTERNAL_ERROR), message, said)

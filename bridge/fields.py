@@ -137,9 +137,7 @@ def _command(value: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
         raise ValueError("must begin with the name of a program")
     if "\0" in "".join(value):
         raise ValueError("must not hold the character NUL")
-    if "/" in program:
-        program = _absolute(program, info)
-    return program, *arguments
+    return _program(program, info), *arguments
 
 
 def _program(value: str, info: ValidationInfo) -> str:

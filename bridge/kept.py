@@ -82,6 +82,7 @@ def replace_private(file: Path, text: str) -> None:
     """Put a file that is ours alone in this place, all at once; OSError."""
     file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     fresh = file.with_name(f".{file.name}.{os.getpid()}")
+    fresh.unlink(missing_ok=True)  # in a container every process may have the same number
     descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:
         with os.fdopen(descriptor, "w", encoding="utf-8") as opened:

@@ -135,11 +135,8 @@ def _renewal(key: str, now: float, ttl: float) -> float:
 
 def _again(failure: BridgeError | None) -> BridgeError:
     """The same failure for one more who waited: an exception belongs to who raised it."""
-    return (
-        LoginRequired(str(failure))
-        if isinstance(failure, LoginRequired)
-        else ConfigError(str(failure))
-    )
+    kind = LoginRequired if isinstance(failure, LoginRequired) else ConfigError
+    return kind(str(failure))
 
 
 async def _printed(command: tuple[str, ...], environment: Mapping[str, str], seconds: float) -> str:

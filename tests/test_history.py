@@ -66,10 +66,14 @@ def reasoning(**more: object) -> Item:
 
 
 def sent(records: Iterable[Record], dialect: Dialect = PORTABLE) -> list[Item]:
+    return history_of(*records).input(dialect)
+
+
+def history_of(*records: Record) -> History:
     history = History()
     for record in records:
         history.add(record)
-    return history.input(dialect)
+    return history
 
 
 # -- shaping
@@ -197,13 +201,6 @@ def test_an_earlier_input_is_a_prefix_of_a_later_one(
 
 
 # -- shorter, and without what a server cannot take
-
-
-def history_of(*records: Record) -> History:
-    history = History()
-    for record in records:
-        history.add(record)
-    return history
 
 
 def test_a_summary_takes_the_place_of_all_but_the_last_prompt():

@@ -14,14 +14,12 @@ import anyio.lowlevel
 import pytest
 
 from bridge.config import Config, Model, Provider
-from bridge.core.effects import Say
-from bridge.core.response import Response
 from bridge.errors import BridgeError, ConfigError, Fault, LoginRequired, Refused
 from bridge.keys import Keys, expiry
 from bridge.responses.transport import Transport
 from bridge.workshop import Models
 from tests.fake_responses import FakeResponses, Reply, said, stream
-from tests.test_transport import BODY
+from tests.test_transport import BODY, Heard
 
 pytestmark = pytest.mark.anyio
 
@@ -295,18 +293,15 @@ def unheard(fault: Fault, attempt: int, most: int, seconds: float) -> None:
 
 async def ask(fake: FakeResponses, keys: Keys, provider: Provider) -> str:
     """What the model says to one request; the keys it was asked with are in fake.asked."""
-    response = Response()
-    text = ""
+    heard = Heard()
     with anyio.fail_after(20):
         async with (
             Transport(fake.inner) as transport,
             Models(transport, keys).stream(provider, BODY, unheard) as batches,
         ):
             async for batch in batches:
-                for event in batch:
-                    effects = response.feed(event)
-                    text += "".join(one.text for one in effects if isinstance(one, Say))
-    return text
+                heard.batches.append(batch)
+    return heard.text
 
 
 def sent(fake: FakeResponses) -> list[str]:

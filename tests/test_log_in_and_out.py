@@ -84,6 +84,14 @@ def test_what_cannot_be_written_leaves_nothing_behind(tmp_path: Path) -> None:
     assert [one.name for one in tmp_path.iterdir()] == ["keys.json"]
 
 
+def test_what_a_crash_left_behind_is_in_nobody_s_way(tmp_path: Path) -> None:
+    left = tmp_path / f".keys.json.{os.getpid()}"
+    left.write_text("half")
+    kept.replace_private(tmp_path / "keys.json", "{}")
+    assert (tmp_path / "keys.json").read_text() == "{}"
+    assert not left.exists()
+
+
 # -- the commands
 
 

@@ -176,6 +176,8 @@ def picture(data: str) -> dict[str, Any]:
     ("block", "takes", "media", "told"),
     [
         (picture(PNG), {"image/png"}, (Media("image/png", PNG),), "(see the picture)"),
+        (picture(f"{PNG[:9]}\n{PNG[9:]}"), {"image/png"}, (Media("image/png", PNG),),
+         "(see the picture)"),
         (picture(PNG), set[str](), (), "[image of type image/jpeg, shown to the user]"),
         (picture(GIF), {"image/png"}, (), "[image of type image/jpeg, shown to the user]"),
         (picture(PDF), {"image/png"}, (), "[image of type image/jpeg, shown to the user]"),

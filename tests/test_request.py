@@ -1,30 +1,23 @@
 import json
-from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Literal, cast
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from bridge.config import Model
 from bridge.responses.quirks import InForce
 from bridge.responses.request import body, function_tool
 
 
-@dataclass(frozen=True)
-class Settings:
-    model: str = "m"
-    max_output_tokens: int | None = None
-    summary: str | None = None
-    verbosity: str | None = None
-    service_tier: str | None = None
-    extra_body: dict[str, Any] = field(default_factory=dict[str, Any])
-    hosted_tools: tuple[str, ...] = ()
+def configured(**settings: Any) -> Model:
+    return Model.model_validate({"provider": "p", "model": "m", **settings})
 
 
 TOOL = function_tool("read", "Reads.", {"type": "object", "properties": {}}, strict=True)
 
 
 def asked(
-    settings: Settings | None = None,
+    settings: Model | None = None,
     quirks: InForce | None = None,
     *,
     effort: str | None = None,
@@ -32,7 +25,7 @@ def asked(
     without: tuple[str, ...] = (),
 ) -> dict[str, object]:
     return body(
-        settings or Settings(),
+        settings or configured(),
         quirks or InForce(sources=False),
         effort=effort,
         instructions="Be good.",
@@ -60,22 +53,22 @@ def test_what_is_not_configured_is_not_sent() -> None:
 
     check(asked())
     check(asked(effort="high"), reasoning={"effort": "high"})
-    check(asked(Settings(summary="auto")), reasoning={"summary": "auto"})
-    check(asked(Settings(verbosity="low")), text={"verbosity": "low"})
-    check(asked(Settings(max_output_tokens=9)), max_output_tokens=9)
-    check(asked(Settings(service_tier="flex")), service_tier="flex")
+    check(asked(configured(summary="auto")), reasoning={"summary": "auto"})
+    check(asked(configured(verbosity="low")), text={"verbosity": "low"})
+    check(asked(configured(max_output_tokens=9)), max_output_tokens=9)
+    check(asked(configured(service_tier="flex")), service_tier="flex")
     check(asked(tools=[TOOL]), tools=[TOOL], **OFFER)
     hosted = {"type": "web_search"}
-    check(asked(Settings(hosted_tools=("web_search",))), tools=[hosted], **OFFER)
+    check(asked(configured(hosted_tools=("web_search",))), tools=[hosted], **OFFER)
     one = InForce(parallel_tool_calls=False, sources=False)
     offer = {**OFFER, "parallel_tool_calls": False}
-    search = Settings(hosted_tools=("web_search",))
+    search = configured(hosted_tools=("web_search",))
     check(asked(search, one, tools=[TOOL]), tools=[TOOL, hosted], **offer)
 
 
 def test_what_a_server_gives_only_when_asked_is_asked_for() -> None:
     def check(quirks: InForce, hosted: tuple[str, ...], include: list[str] | None) -> None:
-        assert asked(Settings(hosted_tools=hosted), quirks).get("include") == include
+        assert asked(configured(hosted_tools=hosted), quirks).get("include") == include
 
     reasoning, sources = "reasoning.encrypted_content", "web_search_call.action.sources"
     check(InForce(), (), None)
@@ -87,28 +80,28 @@ def test_what_a_server_gives_only_when_asked_is_asked_for() -> None:
 
 
 def test_what_is_left_out_is_the_users_word_then_the_servers() -> None:
-    def check(settings: Settings, quirks: InForce, without: tuple[str, ...], **wanted: Any) -> None:
+    def check(settings: Model, quirks: InForce, without: tuple[str, ...], **wanted: Any) -> None:
         given = asked(settings, quirks, without=without)
         assert {name: given.get(name) for name in wanted} == wanted
 
     padded = InForce(extra={"stream_options": {"include_obfuscation": False}, "top_p": 1})
-    check(Settings(), padded, (), stream_options={"include_obfuscation": False}, top_p=1)
-    mine = Settings(extra_body={"stream_options": {"include_obfuscation": True}, "top_p": 0})
+    check(configured(), padded, (), stream_options={"include_obfuscation": False}, top_p=1)
+    mine = configured(extra_body={"stream_options": {"include_obfuscation": True}, "top_p": 0})
     check(mine, padded, (), stream_options={"include_obfuscation": True}, top_p=0)
     no_key = InForce(omit=frozenset({"prompt_cache_key"}))
-    check(Settings(), no_key, (), prompt_cache_key=None, store=False)
-    check(Settings(), InForce(), ("store", "reasoning"), prompt_cache_key="s1", store=None)
+    check(configured(), no_key, (), prompt_cache_key=None, store=False)
+    check(configured(), InForce(), ("store", "reasoning"), prompt_cache_key="s1", store=None)
     check(mine, InForce(), ("top_p",), top_p=None, store=False)
 
 
 def test_extra_settings_go_into_the_body_and_into_its_objects() -> None:
     extra = {"temperature": 0, "reasoning": {"context": "auto"}, "text": "plain", "store": True}
-    given = asked(Settings(verbosity="low", extra_body=extra), effort="low")
+    given = asked(configured(verbosity="low", extra_body=extra), effort="low")
     assert given == {**LEAST, **extra, "reasoning": {"effort": "low", "context": "auto"}}
 
 
 def test_the_same_input_gives_the_same_bytes() -> None:
-    settings = Settings(summary="auto", verbosity="low", service_tier="x")
+    settings = configured(summary="auto", verbosity="low", service_tier="x")
     quirks = InForce(encrypted=True)
     first, second = (
         json.dumps(asked(settings, quirks, effort="low", tools=[TOOL])) for _ in range(2)

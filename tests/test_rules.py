@@ -557,6 +557,8 @@ def test_other_commands_are_not_taken_for_a_denied_one(command: str) -> None:
         ("shell rm -rf", "rm -rf x", "yes"),
         ("shell rm -r", "rm -fr x", "yes"),
         ("shell npm publish", "npm --prefix d publish", "perhaps"),
+        ("shell npm publish", "npm --prefix d --cache c publish", "perhaps"),
+        ("shell npm publish", "npm --prefix d --cache c", "no"),
         ("shell npm publish", "npm --prefix=d publish", "yes"),
         ("shell npm publish", "npm d publish", "no"),
         ("shell git", "git -c alias.x=y z", "yes"),

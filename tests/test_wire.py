@@ -1,4 +1,5 @@
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -118,3 +119,29 @@ def test_what_is_settled_is_written_once() -> None:
     assert wire.dump_lists({"input": [item]}) == b'{"input":[{"text":"before"}]}'
     item["text"] = "after"  # which nobody does
     assert wire.written(item) == b'{"text":"before"}'
+
+
+def test_a_member_of_the_wrong_kind_counts_as_an_empty_one() -> None:
+    given: wire.JsonObject = {"text": "t", "object": {"a": 1}, "list": [{"a": 1}, "x"]}
+
+    def check(read: Callable[[wire.JsonObject, str], object], name: str, found: object) -> None:
+        empty = type(found)()
+        assert [read(given, each) for each in (*given, "none")] == [
+            found if each == name else empty for each in (*given, "none")
+        ]
+
+    check(wire.text_of, "text", "t")
+    check(wire.object_of, "object", {"a": 1})
+    check(wire.list_of, "list", [{"a": 1}, "x"])
+    check(wire.objects_of, "list", [{"a": 1}])
+
+
+def test_what_is_long_is_cut_in_the_middle_wherever_it_stands() -> None:
+    def check(given: object, expected: object) -> None:
+        assert wire.cut(given, 4) == expected
+
+    check("abcd", "abcd")
+    check("abcdef", "ab\n[… 2 characters left out …]\nef")
+    check({"a": ["abcde", 5], "abcdef": None}, {
+        "a": ["ab\n[… 1 characters left out …]\nde", 5], "abcdef": None
+    })  # fmt: skip

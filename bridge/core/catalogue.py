@@ -10,7 +10,7 @@ no text with text.
 import re
 from collections.abc import Iterator
 
-from bridge.core.wire import Json, JsonObject
+from bridge.core.wire import Json, JsonObject, list_of, object_of, text_of
 from tools.frozen import frozen
 
 _MOST = 500
@@ -60,7 +60,7 @@ def is_llama_cpp(body: Json) -> bool:
 
 def window_in_props(body: Json) -> int | None:
     """The context that llama.cpp's server has set aside, from its /props."""
-    return _count(_object(_object(body).get("default_generation_settings")).get("n_ctx"))
+    return _count(object_of(_object(body), "default_generation_settings").get("n_ctx"))
 
 
 def windows_in_ps(body: Json) -> dict[str, int]:
@@ -75,9 +75,8 @@ def windows_in_ps(body: Json) -> dict[str, int]:
 
 def window_in_show(body: Json) -> int | None:
     """The context that a model of Ollama's asks for itself, from /api/show."""
-    asked = re.search(
-        r"^num_ctx\s+(\d{1,9})\s*$", str(_object(body).get("parameters")), re.MULTILINE
-    )
+    parameters = text_of(_object(body), "parameters")
+    asked = re.search(r"^num_ctx\s+(\d{1,9})\s*$", parameters, re.MULTILINE)
     return None if asked is None else int(asked[1])
 
 
@@ -94,7 +93,7 @@ def _model(entry: JsonObject) -> Found | None:
         return None
     name = entry.get("name") or entry.get("display_name")
     name = name if isinstance(name, str) and name.isprintable() and name != given else None
-    window = _count(_object(entry.get("meta")).get("n_ctx"))
+    window = _count(object_of(entry, "meta").get("n_ctx"))
     for key in _WINDOWS:
         window = window or _count(entry.get(key))
     return Found(given, name, window, "image" in _modalities(entry, "input"))
@@ -102,15 +101,14 @@ def _model(entry: JsonObject) -> Found | None:
 
 def _talks(entry: JsonObject) -> bool:
     """Whether nothing in the entry says that the model does not answer with text."""
-    kind, output = entry.get("type"), _modalities(entry, "output")
-    talks = _object(entry.get("capabilities")).get("completion_chat")
-    named = not isinstance(kind, str) or kind.lower() in _TYPES
+    output = _modalities(entry, "output")
+    talks = object_of(entry, "capabilities").get("completion_chat")
+    named = text_of(entry, "type").lower() in _TYPES
     return named and talks is not False and (not output or "text" in output)
 
 
 def _modalities(entry: JsonObject, side: str) -> list[Json]:
-    given = _object(entry.get("architecture")).get(f"{side}_modalities")
-    return given if isinstance(given, list) else []
+    return list_of(object_of(entry, "architecture"), f"{side}_modalities")
 
 
 def _entries(body: Json, *keys: str) -> Iterator[JsonObject]:

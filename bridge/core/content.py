@@ -8,6 +8,7 @@ when a request to it is made.
 import re
 from base64 import b64decode
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import cast
 from urllib.parse import unquote
 
@@ -34,9 +35,9 @@ def unfit(block: Item, *, images: bool) -> str | None:
         case "text" | "resource_link":
             return None
         case "image":
-            return _unfit_image(_decoded(block.get("data")), images=images)
+            return _unfit_image(decoded(block.get("data")), images=images)
         case "resource":
-            data = _decoded(cast("Item", block["resource"]).get("blob"))
+            data = decoded(cast("Item", block["resource"]).get("blob"))
             is_image = data is not None and filetype.kind(data) in filetype.PICTURES
             return _unfit_image(data, images=images) if is_image else None
         case _:
@@ -102,6 +103,39 @@ def without_media(item: Item, *, images: bool = False, files: bool = False) -> I
     return {**item, key: left}
 
 
+def link_told(block: Item) -> str:
+    """A link as the model reads it."""
+    return f'[resource_link name="{block.get("name")}" uri="{block.get("uri")}"]'
+
+
+def resource_told(resource: Item) -> str:
+    """What is embedded as the model reads it: text, also where it came as bytes."""
+    uri, text = resource.get("uri"), resource.get("text")
+    data = decoded(resource.get("blob")) if text is None else None
+    if data is not None:
+        with suppress(UnicodeDecodeError):
+            text = data.decode("utf-8")
+    if text is None:
+        mime = resource.get("mimeType") or "unknown"
+        return f'[resource uri="{uri}" holds data of type {mime}, not text]'
+    return f'<resource uri="{uri}">\n{text}\n</resource>'
+
+
+def decoded(data: object) -> bytes | None:
+    """The bytes of base64; None for what is none."""
+    if not isinstance(data, str):
+        return None
+    try:
+        return b64decode(plain(data), validate=True)
+    except ValueError:
+        return None
+
+
+def plain(data: object) -> str:
+    """Base64 without the blanks and line ends that some clients and servers put into it."""
+    return "".join(str(data).split())
+
+
 def _parts_of(item: Item) -> tuple[str, list[Item]]:
     """The parts of an item that we made, and where they are."""
     key = "content" if item.get("role") == "user" else "output"
@@ -123,10 +157,10 @@ def _part(block: Item) -> str | Item:
         case "text":
             return str(block.get("text", ""))
         case "resource_link":
-            return f'\n[resource_link name="{block.get("name")}" uri="{block.get("uri")}"]\n'
+            return f"\n{link_told(block)}\n"
         case "image":
-            data = _plain(block.get("data"))
-            kind = filetype.kind(_decoded(data[:_BEGINNING]) or b"")
+            data = plain(block.get("data"))
+            kind = filetype.kind(decoded(data[:_BEGINNING]) or b"")
             return attached(Media(kind or str(block.get("mimeType")), data))
         case "resource":
             return _resource(cast("Item", block.get("resource")))
@@ -135,21 +169,12 @@ def _part(block: Item) -> str | Item:
 
 
 def _resource(resource: Item) -> str | Item:
-    uri, blob = str(resource.get("uri")), resource.get("blob")
-    text = resource.get("text")
-    if text is None:
-        data = _decoded(blob)
-        kind = None if data is None else filetype.kind(data)
-        if data is not None and kind is not None and len(data) <= MOST_DATA:
-            return attached(Media(kind, _plain(blob), _name(uri)))
-        try:
-            text = None if data is None else data.decode("utf-8")
-        except UnicodeDecodeError:
-            text = None
-    if text is None:
-        mime = resource.get("mimeType") or "unknown"
-        return f'\n[resource uri="{uri}" holds data of type {mime}, not text]\n'
-    return f'\n<resource uri="{uri}">\n{text}\n</resource>\n'
+    blob = resource.get("blob")
+    data = decoded(blob) if resource.get("text") is None else None
+    kind = None if data is None else filetype.kind(data)
+    if data is not None and kind is not None and len(data) <= MOST_DATA:
+        return attached(Media(kind, plain(blob), _name(str(resource.get("uri")))))
+    return f"\n{resource_told(resource)}\n"
 
 
 def _unfit_image(data: bytes | None, *, images: bool) -> str | None:
@@ -162,21 +187,6 @@ def _unfit_image(data: bytes | None, *, images: bool) -> str | None:
     if filetype.kind(data) not in filetype.PICTURES:
         return "it is no PNG, JPEG, GIF or WebP"
     return None
-
-
-def _decoded(data: object) -> bytes | None:
-    """The bytes of base64; None for what is none."""
-    if not isinstance(data, str):
-        return None
-    try:
-        return b64decode(_plain(data), validate=True)
-    except ValueError:
-        return None
-
-
-def _plain(data: object) -> str:
-    """Base64 without the blanks and line ends that some clients put into it."""
-    return "".join(str(data).split())
 
 
 def _name(uri: str) -> str:

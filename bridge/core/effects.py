@@ -12,6 +12,9 @@ from tools.frozen import frozen
 
 _ANSWERS = frozenset({"message", "function_call", "custom_tool_call"})
 
+Outcome: TypeAlias = Literal["completed", "max_tokens", "refusal", "stopped"]
+HostedStatus: TypeAlias = Literal["in_progress", "completed", "failed"]
+
 
 @frozen
 class FunctionCall:
@@ -79,14 +82,14 @@ class HostedCall:
     id: str
     given: JsonObject
     """The item as it stands."""
-    status: Literal["in_progress", "completed", "failed"]
+    status: HostedStatus
 
 
 @frozen
 class Finished:
     """The response ended by itself."""
 
-    outcome: Literal["completed", "max_tokens", "refusal", "stopped"]
+    outcome: Outcome
     items: tuple[JsonObject, ...]
     """Provider items in the order in which they go back."""
     calls: tuple[FunctionCall, ...]

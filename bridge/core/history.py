@@ -12,7 +12,7 @@ Rule 5: the conversation gets shorter, or loses what a server cannot take, by a 
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any, Literal, cast
+from typing import Literal, TypeAlias, cast
 
 from bridge.core import window
 from bridge.core.content import message, output, without_media
@@ -59,6 +59,10 @@ _PORTABLE: dict[str, tuple[str, ...]] = {
     "custom_tool_call": ("type", "call_id", "name", "input"),
 }
 
+Origin: TypeAlias = Literal[
+    "prompt", "goal", "note", "knowledge", "summary", "model", "output", "past"
+]
+"""What an item is; "past" is the task of a goal that is not worked on any more."""
 _ASKED = frozenset({"prompt", "goal"})
 """Origins of what the user wants."""
 
@@ -79,7 +83,7 @@ class Dialect:
 class _Entry:
     prompt: int
     item: Item
-    origin: Literal["prompt", "goal", "note", "knowledge", "summary", "model", "output", "past"]
+    origin: Origin
     maker: str = ""
     """Whose item it is; nobody's where no server can read it any more."""
 
@@ -129,12 +133,10 @@ class History:
                 self._append(message(text, *parts), origin)
             case GoalChanged():
                 self._entries = _resting(self._entries, record)
-                self._shaped = []
             case Learned(text=text):
                 self._append(message(text), "knowledge")
-            case Responded(items=items):
-                if items:
-                    self._respond(record)
+            case Responded():
+                self._respond(record)
             case Returned(call_id=call_id, custom=custom, text=text, media=media):
                 kind = _CALLS["custom_tool_call" if custom else "function_call"]
                 told = output(text, media)
@@ -168,6 +170,8 @@ class History:
         return self._shaped
 
     def _respond(self, record: Responded) -> None:
+        if not record.items:
+            return
         self._answered, self.maker = len(self._entries), record.maker
         for item in record.items:
             self._append(sound(cast("JsonObject", item)), "model", record.maker)
@@ -191,7 +195,7 @@ class History:
             case Unreadable():
                 self._replace(replace(one, maker="") for one in entries)
 
-    def _append(self, item: Item, origin: Any, maker: str = "") -> None:
+    def _append(self, item: Item, origin: Origin, maker: str = "") -> None:
         self._entries.append(_Entry(self._prompt, item, origin, maker))
 
     def _replace(self, entries: Iterable[_Entry]) -> None:
@@ -297,9 +301,10 @@ def _led_on(items: Sequence[Item]) -> Iterator[Item]:
     followed = False
     kept: list[Item] = []
     for item in reversed(items):
-        if item.get("type") != "reasoning":
+        is_thought = item.get("type") == "reasoning"
+        if not is_thought:
             followed = item.get("role") != "user" and item.get("type") not in _OUTPUTS
-        if followed or item.get("type") != "reasoning":
+        if followed or not is_thought:
             kept.append(item)
     return reversed(kept)
 

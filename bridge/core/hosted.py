@@ -8,8 +8,7 @@ Rule 2: nothing in an item is relied upon: when one opens, most of it is still t
 
 from collections.abc import Callable, Iterator
 
-from bridge.core.item import list_of, text_of
-from bridge.core.wire import JsonObject, dump
+from bridge.core.wire import JsonObject, dump, list_of, object_of, objects_of, text_of
 from tools.base import Card, Console, Kind, Text
 from tools.frozen import frozen
 
@@ -45,7 +44,7 @@ _Facts = tuple[str, Kind, JsonObject | str, Iterator[Text | Console]]
 
 
 def _web_search(item: JsonObject) -> _Facts:
-    action = _object(item, "action")
+    action = object_of(item, "action")
     url = text_of(action, "url")
     query = text_of(action, "query") or ", ".join(_texts(action, "queries"))
     asked = {key: value for key, value in action.items() if key not in ("type", "sources")}
@@ -60,14 +59,14 @@ def _web_search(item: JsonObject) -> _Facts:
 def _file_search(item: JsonObject) -> _Facts:
     queries = _texts(item, "queries")
     title = f"Search files: {', '.join(queries)}" if queries else "Search files"
-    names = (text_of(result, "filename") for result in _objects(item, "results"))
+    names = (text_of(result, "filename") for result in objects_of(item, "results"))
     asked: JsonObject = {"queries": [*queries]} if queries else {}
     return title, "search", asked, _listed(name for name in names if name)
 
 
 def _code_interpreter(item: JsonObject) -> _Facts:
     code = text_of(item, "code")
-    logs = (text_of(output, "logs") for output in _objects(item, "outputs"))
+    logs = (text_of(output, "logs") for output in objects_of(item, "outputs"))
     printed = (Console(text) for text in logs if text)
     return "Run code", "other", {"code": code} if code else {}, printed
 
@@ -81,7 +80,7 @@ def _mcp(item: JsonObject) -> _Facts:
     name, server = text_of(item, "name"), text_of(item, "server_label")
     said = (
         text_of(item, "error")
-        or text_of(_object(item, "error"), "message")
+        or text_of(object_of(item, "error"), "message")
         or text_of(item, "output")
     )
     title = " ".join(word for word in (server, name) if word) or "Call a tool"
@@ -103,7 +102,7 @@ def _listed(entries: Iterator[str]) -> Iterator[Text | Console]:
 
 
 def _sources(action: JsonObject) -> Iterator[str]:
-    for source in _objects(action, "sources"):
+    for source in objects_of(action, "sources"):
         url, name = text_of(source, "url"), text_of(source, "title") or text_of(source, "name")
         if url:
             yield f"[{name}]({url})" if name else f"<{url}>"
@@ -118,12 +117,3 @@ def _quoted(item: JsonObject, name: str) -> str:
 
 def _texts(item: JsonObject, name: str) -> list[str]:
     return [value for value in list_of(item, name) if isinstance(value, str) and value]
-
-
-def _object(item: JsonObject, name: str) -> JsonObject:
-    value = item.get(name)
-    return value if isinstance(value, dict) else {}
-
-
-def _objects(item: JsonObject, name: str) -> list[JsonObject]:
-    return [value for value in list_of(item, name) if isinstance(value, dict)]

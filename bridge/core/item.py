@@ -14,8 +14,8 @@ from typing import Literal, TypeAlias
 
 from bridge.core.effects import FunctionCall
 from bridge.core.lane import Growing, Line
-from bridge.core.wire import Json, JsonObject
-from bridge.responses.events import Family, part_text
+from bridge.core.wire import Json, JsonObject, list_of, text_of
+from bridge.responses.events import PARTS, Family, part_text
 
 CALLS = {"function_call": "arguments", "custom_tool_call": "input"}
 """Types of calls, and where their arguments are."""
@@ -85,27 +85,27 @@ class Item:
         custom = self.type == "custom_tool_call"
         return FunctionCall(self.number, self.call_id, self.name, self.arguments.whole(), custom)
 
-    def final(self) -> Iterator[JsonObject]:
-        """The item as it goes back to the server; nothing if it says nothing."""
+    def final(self) -> JsonObject | None:
+        """The item as it goes back to the server; None if it says nothing."""
+        closed = self.last or {}
         match self.kind:
             case "call":
-                if self.announced:  # else it has no name, or another item is the same call
-                    named = {"type": self.type, "call_id": self.call_id, "name": self.name}
-                    yield {**self._given(), **named, CALLS[self.type]: self.arguments.whole()}
-            case "message":
-                if self.last is not None and said_in(self.last):
-                    yield self.last
-                elif self.texts:
-                    more = {"type": "message", "role": "assistant", "content": self._content()}
-                    yield {**self._given(), **more}
-            case "reasoning":
-                whole = self.last or {}
-                if said_in(whole) or whole.get("encrypted_content") or not self.texts:
-                    yield from [] if self.last is None else [whole]
-                else:
-                    yield {**self._given(), "type": "reasoning", **self._reasoned()}
+                if not self.announced:  # it has no name, or another item is the same call
+                    return None
+                named = {"type": self.type, "call_id": self.call_id, "name": self.name}
+                return {**self._given(), **named, CALLS[self.type]: self.arguments.whole()}
+            case "message" if not said_in(closed):
+                more = {"type": "message", "role": "assistant"}
+                content = self._content("text", "refusal")
+                return {**self._given(), **more, "content": content} if self.texts else None
+            case "reasoning" if (
+                self.texts and not said_in(closed) and not closed.get("encrypted_content")
+            ):
+                raw = self._content("raw")
+                more = {"type": "reasoning", "summary": self._content("summary")}
+                return {**self._given(), **more, **({"content": raw} if raw else {})}
             case _:
-                yield from [] if self.last is None else [self.last]
+                return self.last
 
     def _given(self) -> JsonObject:
         """What the server sent of the item itself; the status of an open item is out of date."""
@@ -113,30 +113,11 @@ class Item:
             return self.last
         return {key: value for key, value in self.first.items() if key != "status"}
 
-    def _content(self) -> list[Json]:
-        parts: list[Json] = []
-        for (family, _), text in self._sorted():
-            if family == "refusal":
-                parts.append({"type": "refusal", "refusal": text.whole()})
-            else:
-                parts.append({"type": "output_text", "text": text.whole()})
-        return parts
-
-    def _reasoned(self) -> JsonObject:
-        texts = self._sorted()
-        summary = [text.whole() for (family, _), text in texts if family == "summary"]
-        raw = [text.whole() for (family, _), text in texts if family == "raw"]
-        return {
-            "summary": [{"type": "summary_text", "text": text} for text in summary],
-            **(
-                {"content": [{"type": "reasoning_text", "text": text} for text in raw]}
-                if raw
-                else {}
-            ),
-        }
-
-    def _sorted(self) -> list[tuple[Slot, Growing]]:
-        return sorted(self.texts.items(), key=lambda slot: slot[0][1])
+    def _content(self, *families: Family) -> list[Json]:
+        """The texts of these families as content parts."""
+        texts = sorted(self.texts.items(), key=lambda slot: slot[0][1])
+        wanted = ((*PARTS[family], text) for (family, _), text in texts if family in families)
+        return [{"type": kind, field: text.whole()} for kind, field, text in wanted]
 
 
 def kind_of(given: JsonObject) -> str:
@@ -174,15 +155,3 @@ def _parts(
 def said_in(given: JsonObject) -> str:
     """All the text of a whole item."""
     return "".join(text for _, text in texts_of(given))
-
-
-def list_of(given: JsonObject, name: str) -> list[Json]:
-    """The list under a name, or an empty one."""
-    value = given.get(name)
-    return value if isinstance(value, list) else []
-
-
-def text_of(given: JsonObject, name: str) -> str:
-    """The text under a name, or an empty one."""
-    value = given.get(name)
-    return value if isinstance(value, str) else ""

@@ -8,6 +8,7 @@ the descriptions of tools, what /status and /log tell), which would hide all tha
 from typing import Any, cast
 
 from bridge.core.scrub import scrubbed_values
+from bridge.core.wire import object_of, text_of
 
 Line = dict[str, Any]
 
@@ -23,7 +24,7 @@ _REMOTE = "mcp__"
 def is_compared(message: Line) -> bool:
     """Whether a message of the agent's has to be the same."""
     update = _update(message)
-    if update is None:
+    if not update:
         # What the editor has not saved is part of what tools find.
         return not str(message.get("method")).startswith("fs/")
     if update.get("sessionUpdate") in _UNSEEN or str(update.get("messageId")).startswith(_TOLD):
@@ -38,14 +39,10 @@ def of_message(message: Line) -> Line:
     line = cast("Line", scrubbed_values(message))
     if isinstance(line.get("method"), str):
         line.pop("id", None)
-    result, update = line.get("result"), _update(line)
-    if isinstance(result, dict):
-        cast("Line", result).pop("agentInfo", None)
-    if update is not None:
-        update.pop("updatedAt", None)
-        meta = update.get("_meta")
-        if isinstance(meta, dict):
-            cast("Line", meta).pop("terminal_output", None)
+    object_of(line, "result").pop("agentInfo", None)
+    update = _update(line)
+    update.pop("updatedAt", None)
+    object_of(update, "_meta").pop("terminal_output", None)
     return line
 
 
@@ -85,9 +82,10 @@ def difference(wanted: Any, got: Any, place: str = "") -> tuple[str, Any, Any] |
 
 def chunk_of(message: Line) -> tuple[tuple[object, ...], str] | None:
     """Which streaming text a message is a piece of, and the piece; None: of none."""
-    match _update(message):
+    update = _update(message)
+    match update:
         case {"sessionUpdate": str(kind), "content": {"type": "text", "text": str(text)}}:
-            return (kind, cast("Line", _update(message)).get("messageId")), text
+            return (kind, update.get("messageId")), text
         case _:
             return None
 
@@ -100,16 +98,14 @@ def with_text(message: Line, text: str) -> Line:
     return {**message, "params": {**params, "update": {**update, "content": content}}}
 
 
-def session_of(message: Line, part: str = "params") -> str:
+def session_of(message: Line) -> str:
     """The session that a message is about; empty: none, or it does not say."""
-    holder = message.get(part)
-    found: Any = cast("Line", holder).get("sessionId") if isinstance(holder, dict) else None
-    return found if isinstance(found, str) else ""
+    return text_of(object_of(message, "params"), "sessionId")
 
 
 def session_in(answer: Line) -> str:
     """The session that an answer opens; empty: none."""
-    return session_of(answer, "result")
+    return text_of(object_of(answer, "result"), "sessionId")
 
 
 def renamed(value: Any, names: dict[str, str]) -> Any:
@@ -129,7 +125,6 @@ def _rest(values: list[Any], others: list[Any]) -> Any:
     return values[len(others)] if len(values) > len(others) else MISSING
 
 
-def _update(message: Line) -> Line | None:
-    params = message.get("params")
-    update: Any = cast("Line", params).get("update") if isinstance(params, dict) else None
-    return cast("Line", update) if isinstance(update, dict) else None
+def _update(message: Line) -> Line:
+    """What the message updates; empty for other messages."""
+    return object_of(object_of(message, "params"), "update")

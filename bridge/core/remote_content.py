@@ -9,11 +9,12 @@ person sees them.
 """
 
 import json
-from base64 import b64decode
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, cast
 
+from bridge.core.content import decoded, link_told, plain, resource_told
 from bridge.core.records import Item
+from bridge.core.wire import ends
 from tools import filetype
 from tools.base import Attached, Media, Result, Shown, Text
 from tools.frozen import frozen
@@ -59,19 +60,16 @@ def cut(text: str) -> str:
     if len(text) <= MOST_TEXT:
         return text
     head, tail = MOST_TEXT * 3 // 8, MOST_TEXT * 5 // 8
-    return f"{text[:head]}\n[… {len(text) - head - tail} characters left out …]\n{text[-tail:]}"
+    return ends(text, head, tail)
 
 
 def _media(block: Item, takes: frozenset[str]) -> Media | None:
     """The picture that a block is, if the model takes it."""
     if block.get("type") != "image" or len(str(block.get("data"))) > MOST_PICTURE:
         return None
-    try:
-        data = b64decode(str(block.get("data")), validate=True)
-    except ValueError:
-        return None
-    kind = filetype.kind(data)
-    return None if kind is None or kind not in takes else Media(kind, str(block["data"]))
+    data = decoded(block.get("data"))
+    kind = None if data is None else filetype.kind(data)
+    return None if kind is None or kind not in takes else Media(kind, plain(block["data"]))
 
 
 def _told(block: Item, takes: frozenset[str]) -> str:
@@ -80,24 +78,13 @@ def _told(block: Item, takes: frozenset[str]) -> str:
         case "text":
             return str(block.get("text", ""))
         case "resource_link":
-            return f'[resource_link name="{block.get("name")}" uri="{block.get("uri")}"]'
+            return link_told(block)
         case "resource":
-            return _resource_text(_mapping(block.get("resource")))
+            return resource_told(_mapping(block.get("resource")))
         case "image" if _media(block, takes) is not None:
             return ""
         case kind:
             return f"[{kind} of type {block.get('mimeType', 'unknown')}, shown to the user]"
-
-
-def _resource_text(resource: Item) -> str:
-    uri, mime = resource.get("uri"), resource.get("mimeType", "unknown")
-    text = resource.get("text")
-    if text is None:
-        try:
-            text = b64decode(str(resource.get("blob")), validate=True).decode("utf-8")
-        except ValueError:
-            return f'[resource uri="{uri}" holds data of type {mime}, not text]'
-    return f'<resource uri="{uri}">\n{text}\n</resource>'
 
 
 def _shown(blocks: Iterable[Item]) -> Iterable[Shown]:

@@ -11,7 +11,7 @@ Rule 4: an item is known by its index, or else by its id; a call by its call id.
 Rule 5: calls may run only when the response has ended as completed.
 """
 
-from typing import Literal, TypeAlias
+from collections.abc import Iterable
 
 from bridge.core.effects import (
     Call,
@@ -19,6 +19,8 @@ from bridge.core.effects import (
     Failed,
     Finished,
     HostedCall,
+    HostedStatus,
+    Outcome,
     Restart,
     Say,
     Think,
@@ -31,13 +33,11 @@ from bridge.core.item import (
     Slot,
     call_id_of,
     kind_of,
-    list_of,
     said_in,
-    text_of,
     texts_of,
 )
 from bridge.core.lane import Growing, Line, Stage
-from bridge.core.wire import Json, JsonObject
+from bridge.core.wire import Json, JsonObject, list_of, object_of, text_of
 from bridge.errors import Fault
 from bridge.responses.events import (
     ArgumentsDelta,
@@ -63,9 +63,6 @@ _MOST_COST = 1e9
 
 EARLY = 1024
 """Characters of streamed arguments after which an unfinished call is announced."""
-
-HostedStatus: TypeAlias = Literal["in_progress", "completed", "failed"]
-Outcome: TypeAlias = Literal["completed", "max_tokens", "refusal", "stopped"]
 
 _KINDS: dict[Family, str] = {
     "text": "message",
@@ -119,7 +116,7 @@ class Response:
             case Ended():
                 return self._end(event)
             case Failure(body=body, fault=fault):
-                return self._fail(fault or of_event(body), _usage_of(body.get("response")))
+                return self._fail(fault or of_event(body), _usage_of(object_of(body, "response")))
             case Served(upstream=upstream):
                 self._upstream = upstream
                 return []
@@ -133,7 +130,7 @@ class Response:
     def kept(self) -> tuple[JsonObject, ...]:
         """What a response that was cancelled leaves for the history: whole items, and text."""
         kept = [item for item in self._ordered() if item.last is not None or item.kind == "message"]
-        return tuple(final for item in kept for final in item.final())
+        return _finals(kept)
 
     # -- items
 
@@ -341,17 +338,15 @@ class Response:
         for item in self._items:
             if item.announced == "early":
                 effects += self._host(item, "completed" if outcome == "completed" else "failed")
-        items = tuple(final for item in self._ordered() for final in item.final())
-        told = [item for item in self._ordered() if item.announced]
-        calls = [call for item in told if (call := item.call()) is not None]
+        ordered = self._ordered()
+        calls = [call for item in ordered if item.announced and (call := item.call()) is not None]
         runnable = tuple(calls) if outcome == "completed" else ()
         usage = _usage_of(ended.response)
         upstream = upstream_in(ended.response) or self._upstream
-        return [*effects, Finished(outcome, items, runnable, usage, reason, upstream)]
+        return [*effects, Finished(outcome, _finals(ordered), runnable, usage, reason, upstream)]
 
     def _outcome(self, ended: Ended) -> tuple[Outcome, str]:
-        details = ended.response.get("incomplete_details")
-        reason = clean(text_of(details, "reason")) if isinstance(details, dict) else ""
+        reason = clean(text_of(object_of(ended.response, "incomplete_details"), "reason"))
         refused = any(slot[0] == "refusal" for item in self._items for slot in item.texts)
         if refused or (ended.status == "incomplete" and reason == "content_filter"):
             return "refusal", reason
@@ -360,6 +355,10 @@ class Response:
         if ended.status == "incomplete" and reason in ("max_output_tokens", ""):
             return "max_tokens", reason
         return "stopped", reason or ended.status
+
+
+def _finals(items: Iterable[Item]) -> tuple[JsonObject, ...]:
+    return tuple(final for item in items if (final := item.final()) is not None)
 
 
 def _is_bare(known: Key | Item) -> bool:
@@ -377,28 +376,24 @@ def _call_id(given: JsonObject) -> str:
     return call_id_of(given) if kind_of(given) == "call" else ""
 
 
-def _usage_of(response: Json) -> Usage | None:
-    given = response.get("usage") if isinstance(response, dict) else None
+def _usage_of(response: JsonObject) -> Usage | None:
+    given = response.get("usage")
     if not isinstance(given, dict):
         return None
-    details_in, details_out = given.get("input_tokens_details"), given.get("output_tokens_details")
     return Usage(
         _count(given, "input_tokens") or _count(given, "prompt_tokens"),
         _count(given, "output_tokens") or _count(given, "completion_tokens"),
-        _count(details_in, "cached_tokens"),
-        _count(details_out, "reasoning_tokens"),
-        _amount(given.get("cost")),
+        _count(object_of(given, "input_tokens_details"), "cached_tokens"),
+        _count(object_of(given, "output_tokens_details"), "reasoning_tokens"),
+        _number(given.get("cost"), _MOST_COST),
     )
 
 
-def _amount(given: Json) -> float | None:
+def _count(given: JsonObject, name: str) -> int:
+    return int(_number(given.get(name), _MOST_TOKENS) or 0)
+
+
+def _number(given: Json, most: float) -> float | None:
     if not isinstance(given, int | float) or isinstance(given, bool):
         return None
-    return float(given) if 0 <= given <= _MOST_COST else None
-
-
-def _count(given: Json, name: str) -> int:
-    value = given.get(name) if isinstance(given, dict) else None
-    if not isinstance(value, int | float) or isinstance(value, bool):
-        return 0
-    return int(value) if 0 <= value <= _MOST_TOKENS else 0
+    return float(given) if 0 <= given <= most else None

@@ -27,7 +27,7 @@ def sought(words: Sequence[str], command: Argv) -> Fit:
     name = name_of(command)
     if name is None:
         return "perhaps"
-    if name != words[0].rpartition("/")[2].casefold():
+    if name != _called(words[0]):
         return "no"
     rest = command[1:]
     if name == "git":
@@ -42,7 +42,7 @@ def sought(words: Sequence[str], command: Argv) -> Fit:
 def mentioned(words: Sequence[str], seen: Argv) -> bool:
     """Whether a command that a rule names may stand among these words, or within one of them."""
     pieces = [piece for word in seen for piece in _pieces(word)]
-    name = words[0].rpartition("/")[2].casefold()
+    name = _called(words[0])
     places = [n for n, piece in enumerate(pieces) if piece and _called(piece) == name]
     if not places:
         return False
@@ -64,8 +64,9 @@ def _pieces(word: str | None) -> list[str | None]:
     return [piece for text in (word, *attached) for piece in _PIECE.findall(text)]
 
 
-def _called(piece: str) -> str:
-    return piece.rpartition("/")[2].casefold()
+def _called(word: str) -> str:
+    """The program, whatever folder it is called from."""
+    return word.rpartition("/")[2].casefold()
 
 
 def _weaker(one: Fit, other: Fit) -> Fit:
@@ -92,15 +93,17 @@ def _fit_operands(wanted: Sequence[str], rest: Argv) -> Fit:
     """The words come first among those that are no options; any option may take one of them."""
     if not wanted:
         return "yes"
-    operands = [n for n, word in enumerate(rest) if word is None or not word.startswith("-")]
-    skipped = 0
-    while True:
-        fit = _begin(wanted, [rest[n] for n in operands[skipped:]])
-        if fit != "no":
-            return fit if skipped == 0 else "perhaps"
-        if skipped == len(operands) or not _is_option(rest, operands[skipped] - 1):
+    places = [n for n, word in enumerate(rest) if word is None or not word.startswith("-")]
+    operands = [rest[n] for n in places]
+    fit = _begin(wanted, operands)
+    if fit != "no":
+        return fit
+    for skipped, place in enumerate(places, 1):
+        if not _is_option(rest, place - 1):
             return "no"
-        skipped += 1
+        if _begin(wanted, operands[skipped:]) != "no":
+            return "perhaps"
+    return "no"
 
 
 def _is_option(rest: Argv, place: int) -> bool:
@@ -109,7 +112,7 @@ def _is_option(rest: Argv, place: int) -> bool:
     return word is not None and word.startswith("-") and "=" not in word
 
 
-def _begin(wanted: Sequence[str], operands: Argv | list[str | None]) -> Fit:
+def _begin(wanted: Sequence[str], operands: Sequence[str | None]) -> Fit:
     for one, word in zip(wanted, operands, strict=False):
         if word is None:
             return "perhaps"

@@ -13,8 +13,8 @@ import re
 from collections.abc import Callable
 from typing import cast
 
-from bridge.core.item import CALLS, list_of, text_of
-from bridge.core.wire import Json, JsonObject, dump, load_object
+from bridge.core.item import CALLS
+from bridge.core.wire import Json, JsonObject, dump, list_of, load_object, text_of
 from bridge.responses.events import part_text
 
 _FOREIGN = r"[^a-zA-Z0-9_-]+"

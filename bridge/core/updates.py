@@ -26,7 +26,7 @@ from bridge.core.records import (
     Titled,
     Told,
 )
-from bridge.core.wire import dump, load_object
+from bridge.core.wire import cut, dump, load_object
 from tools.base import Attached, Change, Console, Place, Shown, Text
 from tools.hunks import hunks
 
@@ -265,14 +265,14 @@ def fitted(update: Update) -> Update:
     """The update with its longest strings cut in the middle, until it fits on a line."""
     longest = LONGEST_LINE // 8
     while len(dump(update)) > LONGEST_LINE and longest > 1:
-        update = _cut(update, longest)
+        update = cut(update, longest)
         longest //= 2
     return update
 
 
 def aside(text: str) -> str:
     """A text that is not what matters, without its middle where it is long."""
-    return _cut(text, LONGEST_ASIDE)
+    return cut(text, LONGEST_ASIDE)
 
 
 def _unrepeated(arguments: Mapping[str, object], blocks: Iterable[Update]) -> Update:
@@ -284,7 +284,7 @@ def _unrepeated(arguments: Mapping[str, object], blocks: Iterable[Update]) -> Up
         if isinstance(text, str)
     ]
     return {
-        name: _cut(value, LONGEST_REPEATED)
+        name: cut(value, LONGEST_REPEATED)
         if isinstance(value, str) and any(value in text for text in shown)
         else value
         for name, value in arguments.items()
@@ -303,18 +303,6 @@ def _seen_again(
             case Hosted():  # pragma: no branch (every kind has its case)
                 yield hosted_begin(one.call)
                 yield hosted_end(one)
-
-
-def _cut(value: Any, longest: int) -> Any:
-    if isinstance(value, str) and len(value) > longest:
-        half = longest // 2
-        return f"{value[:half]}\n[… {len(value) - 2 * half} characters left out …]\n{value[-half:]}"
-    if isinstance(value, dict):
-        entries = cast("dict[str, Any]", value).items()
-        return {key: _cut(item, longest) for key, item in entries}
-    if isinstance(value, list):
-        return [_cut(item, longest) for item in cast("list[Any]", value)]
-    return value
 
 
 def _blocks(shown: Shown) -> list[Update]:

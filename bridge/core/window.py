@@ -4,12 +4,11 @@ Rule 1: servers count tokens; we estimate only what came after they last did. A 
 bytes is more than most texts have, so that we err on the early side.
 """
 
-from collections.abc import Iterable, Mapping
-from typing import cast
+from collections.abc import Iterable
 
 from bridge.core.content import media_of, without_media
 from bridge.core.records import Item
-from bridge.core.wire import dump
+from bridge.core.wire import cut, dump
 
 _BYTES_PER_TOKEN = 3
 _IMAGE_TOKENS = 1500
@@ -54,16 +53,4 @@ def _shortened(item: Item) -> Item:
     arguments = item.get("arguments")
     if isinstance(arguments, str) and len(arguments) > _SHORTENED:
         item = {**item, "arguments": f'{{"left_out":"{len(arguments)} characters"}}'}
-    return {key: _cut(value) for key, value in without_media(item).items()}
-
-
-def _cut(value: object) -> object:
-    if isinstance(value, str) and len(value) > _SHORTENED:
-        half = _SHORTENED // 2
-        left = len(value) - 2 * half
-        return f"{value[:half]}\n[… {left} characters left out …]\n{value[-half:]}"
-    if isinstance(value, list):
-        return [_cut(one) for one in cast("list[object]", value)]
-    if isinstance(value, Mapping):
-        return {key: _cut(one) for key, one in cast("Item", value).items()}
-    return value
+    return cut(without_media(item), _SHORTENED)

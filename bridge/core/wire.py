@@ -8,7 +8,7 @@ and lone surrogates U+FFFD, since strict parsers refuse a line that carries eith
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TypeAlias, cast
+from typing import Any, TypeAlias, cast
 
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 JsonObject: TypeAlias = dict[str, Json]
@@ -86,6 +86,45 @@ def load_object(data: bytes | str) -> JsonObject:
     if not isinstance(value, dict):
         raise ValueError("not a JSON object")  # noqa: TRY004 (callers catch one class)
     return value
+
+
+def text_of(given: JsonObject, name: str) -> str:
+    """The text under a name; empty where there is none."""
+    value = given.get(name)
+    return value if isinstance(value, str) else ""
+
+
+def object_of(given: JsonObject, name: str) -> JsonObject:
+    """The object under a name; empty where there is none."""
+    value = given.get(name)
+    return value if isinstance(value, dict) else {}
+
+
+def list_of(given: JsonObject, name: str) -> list[Json]:
+    """The list under a name; empty where there is none."""
+    value = given.get(name)
+    return value if isinstance(value, list) else []
+
+
+def objects_of(given: JsonObject, name: str) -> list[JsonObject]:
+    """The objects in the list under a name."""
+    return [value for value in list_of(given, name) if isinstance(value, dict)]
+
+
+def cut(value: object, longest: int) -> Any:
+    """The value with every text in it that is longer than this cut in the middle."""
+    if isinstance(value, str):
+        return value if len(value) <= longest else ends(value, longest // 2, longest // 2)
+    if isinstance(value, Mapping):
+        return {key: cut(item, longest) for key, item in cast("Mapping[str, Any]", value).items()}
+    if isinstance(value, list):
+        return [cut(item, longest) for item in cast("list[Any]", value)]
+    return value
+
+
+def ends(text: str, head: int, tail: int) -> str:
+    """So many characters of a long text's beginning and of its end, and what is missing between."""
+    return f"{text[:head]}\n[… {len(text) - head - tail} characters left out …]\n{text[-tail:]}"
 
 
 def _pieces(value: Mapping[str, object]) -> Iterator[bytes]:

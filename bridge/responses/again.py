@@ -6,7 +6,7 @@ Rule 2: attempts before and after something was shown count against one limit.
 
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import TypeAlias, cast
+from typing import cast
 
 from tenacity import (
     AsyncRetrying,
@@ -16,37 +16,32 @@ from tenacity import (
     wait_random_exponential,
 )
 
-from bridge.errors import Fault, ModelError
-from bridge.responses.answer import Answer, Endpoint, OnWait
+from bridge.errors import Fault, ModelError, model_error
+from bridge.responses.answer import Answer, Attempt, Endpoint, OnWait
+from bridge.responses.faults import Broken
 
 _BACKOFF_SECONDS, _MOST_BACKOFF_SECONDS = 0.5, 8.0
-
-Attempt: TypeAlias = Callable[[], Awaitable[Answer]]
 
 
 async def again(
     endpoint: Endpoint,
     on_wait: OnWait | None,
     attempt: Attempt,
-    failed: ModelError,
-    *,
-    made: int,
+    failed: Broken,
     sleep: Callable[[float], Awaitable[None]],
 ) -> Answer:
     """The first answer of the attempts still left; raises ModelError when none gave one.
 
-    failed: how the last of the attempts made ended; sleep: waits so many seconds.
+    failed: the last attempt that was made; sleep: waits so many seconds.
     """
-    error: ModelError | None = failed
+    failures = [model_error(failed.fault)]
 
     async def tried() -> Answer:
-        nonlocal error
-        if error is not None:
-            first, error = error, None
-            raise first
+        if failures:
+            raise failures.pop()
         return await attempt()
 
-    return await _retrying(endpoint, on_wait, made - 1, sleep)(tried)
+    return await _retrying(endpoint, on_wait, failed.attempt - 1, sleep)(tried)
 
 
 def _retrying(

@@ -92,6 +92,10 @@ class Reply(Protocol):
         ...
 
 
+Attempt: TypeAlias = Callable[[], Awaitable["Answer"]]
+"""Asks once; gives the answer that has begun, or raises ModelError."""
+
+
 async def begun(endpoint: Endpoint, host: str, opening: Callable[[], Awaitable[Reply]]) -> "Answer":
     """The answer, read up to the first event that means something; raises ModelError."""
     patience = _Patience(endpoint, host)

@@ -10,7 +10,7 @@ event without the field that makes it what it is, is Ignored.
 from collections.abc import Callable
 from typing import Literal, TypeAlias
 
-from bridge.core.wire import Json, JsonObject
+from bridge.core.wire import Json, JsonObject, object_of, text_of
 from bridge.errors import Fault
 from tools.frozen import frozen
 
@@ -125,12 +125,16 @@ Event: TypeAlias = (
 IGNORED = Ignored()
 Reader: TypeAlias = Callable[[JsonObject], Event]
 
-_PART_FAMILIES: dict[str, tuple[Family, str]] = {
-    "output_text": ("text", "text"),
-    "text": ("text", "text"),
+PARTS: dict[Family, tuple[str, str]] = {
+    "text": ("output_text", "text"),
     "refusal": ("refusal", "refusal"),
-    "reasoning_text": ("raw", "text"),
-    "summary_text": ("summary", "text"),
+    "summary": ("summary_text", "text"),
+    "raw": ("reasoning_text", "text"),
+}
+"""Type of the content part that holds such a text, and the text's field."""
+_FAMILIES: dict[str, tuple[Family, str]] = {
+    "text": ("text", "text"),
+    **{kind: (family, field) for family, (kind, field) in PARTS.items()},
 }
 _WORSE: dict[str, Status] = {"incomplete": "incomplete", "cancelled": "cancelled"}
 """Than completed."""
@@ -138,8 +142,7 @@ _WORSE: dict[str, Status] = {"incomplete": "incomplete", "cancelled": "cancelled
 
 def parse(data: JsonObject) -> Event:
     """The event that this object is."""
-    kind = data.get("type")
-    name = kind if isinstance(kind, str) else ""
+    name = text_of(data, "type")
     reader = EVENTS.get(name)
     if reader is not None:
         return reader(data)
@@ -153,17 +156,16 @@ def part_text(part: Json) -> tuple[Family, str] | None:
     """Family and text of a content part; None for parts that are not text."""
     if not isinstance(part, dict):
         return None
-    kind = part.get("type")
-    row = _PART_FAMILIES.get(kind) if isinstance(kind, str) else None
-    text = None if row is None else part.get(row[1])
-    return (row[0], text) if row is not None and isinstance(text, str) else None
+    family, field = _FAMILIES.get(text_of(part, "type"), (None, ""))
+    text = part.get(field)
+    return (family, text) if family is not None and isinstance(text, str) else None
 
 
 def _key(data: JsonObject) -> Key:
-    index, name = data.get("output_index"), data.get("item_id")
+    index = data.get("output_index")
     return Key(
         index if isinstance(index, int) and not isinstance(index, bool) else None,
-        name if isinstance(name, str) and name else None,
+        text_of(data, "item_id") or None,
     )
 
 
@@ -218,8 +220,8 @@ def _item(kind: type[ItemAdded] | type[ItemDone]) -> Reader:
         item = data.get("item")
         if not isinstance(item, dict) or not isinstance(item.get("type"), str):
             return IGNORED
-        key, name = _key(data), item.get("id")
-        return kind(Key(key.index, name if isinstance(name, str) and name else key.id), item)
+        key = _key(data)
+        return kind(Key(key.index, text_of(item, "id") or key.id), item)
 
     return read
 
@@ -228,13 +230,11 @@ def _ended(name: Status) -> Reader:
     """The event's name and the response's own status may differ; then the worse one counts."""
 
     def read(data: JsonObject) -> Event:
-        response = data.get("response")
-        given: JsonObject = response if isinstance(response, dict) else {}
-        said = given.get("status")
+        response = object_of(data, "response")
+        said = text_of(response, "status")
         if said == "failed":
             return Failure(data)
-        worse = _WORSE.get(said, name) if isinstance(said, str) else name
-        return Ended(worse if name == "completed" else name, given)
+        return Ended(_WORSE.get(said, name) if name == "completed" else name, response)
 
     return read
 

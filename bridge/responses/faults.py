@@ -12,10 +12,11 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from email.utils import parsedate_to_datetime
 from typing import cast
 
-from bridge.core.wire import Json, JsonObject, load
+from bridge.core.wire import Json, JsonObject, load, object_of
 from bridge.errors import ErrorKind, Fault
 from bridge.responses.quirks import QUIRKS, is_named
 from bridge.responses.refused import refused_parameter
@@ -25,34 +26,41 @@ from tools.late import pattern
 _MOST_WORDS = 240
 _MOST_CODE = 80
 
-_REMEDIES: dict[ErrorKind, str] = {
-    "auth": "check the API key that the configuration names",
-    "quota": "check the plan and billing of the account",
-    "rate_limit": "wait a moment, then send the prompt again",
-    "overloaded": "wait a moment, then send the prompt again",
-    "server_error": "send the prompt again; if it stays, ask the provider",
-    "bad_request": "check the model and its settings in the configuration",
-    "context_too_long": "start a new session, or use a model with a larger window",
-    "bad_stream": "check that base_url leads to a server of the Responses API",
-    "stream_truncated": "send the prompt again",
+_TEXTS: dict[ErrorKind, tuple[str, str]] = {
+    "auth": (
+        "The provider refused the credentials",
+        "check the API key that the configuration names",
+    ),
+    "quota": ("The account has no quota left", "check the plan and billing of the account"),
+    "rate_limit": (
+        "The provider limits the rate of requests",
+        "wait a moment, then send the prompt again",
+    ),
+    "overloaded": ("The provider is overloaded", "wait a moment, then send the prompt again"),
+    "server_error": (
+        "The provider failed",
+        "send the prompt again; if it stays, ask the provider",
+    ),
+    "bad_request": (
+        "The provider refused the request",
+        "check the model and its settings in the configuration",
+    ),
+    "context_too_long": (
+        "The conversation is longer than the model's context window",
+        "start a new session, or use a model with a larger window",
+    ),
+    "bad_stream": (
+        "What the server sent is not a Responses stream",
+        "check that base_url leads to a server of the Responses API",
+    ),
+    "stream_truncated": ("The answer broke off before its end", "send the prompt again"),
 }
+"""What happened, and what to do."""
 _NOT_THERE = "check base_url and the model's name"
 _NOT_IN_AZURE = (
     "`model` must be the name of the deployment and not of the model, base_url must end in "
     "/openai/v1, and the region or API version must have the Responses API"
 )
-
-_WHAT: dict[ErrorKind, str] = {
-    "auth": "The provider refused the credentials",
-    "quota": "The account has no quota left",
-    "rate_limit": "The provider limits the rate of requests",
-    "overloaded": "The provider is overloaded",
-    "server_error": "The provider failed",
-    "bad_request": "The provider refused the request",
-    "context_too_long": "The conversation is longer than the model's context window",
-    "bad_stream": "What the server sent is not a Responses stream",
-    "stream_truncated": "The answer broke off before its end",
-}
 
 UNREADABLE = "invalid_encrypted_content"
 """The code of a request whose encrypted reasoning the server cannot read, however it says so."""
@@ -132,7 +140,7 @@ class _Said:
 
 @frozen
 class Broken:
-    """An attempt at a response that failed when something of it was shown already."""
+    """An attempt at a response that failed; another one may follow."""
 
     fault: Fault
     attempt: int
@@ -154,24 +162,21 @@ def of_response(
     wait = _header_wait(headers, now)
     wait = _words_wait(said.message) if wait is None else wait
     parameter = refused_parameter(whole) if kind == "bad_request" else None
-    what, remedy = f"{_WHAT[kind]} (HTTP {status})", _remedy(kind, wait)
+    what, remedy = _told(kind, wait)
+    what = f"{what} (HTTP {status})"
     if status in (404, 405) and (said.code or "") not in CODES:
         what, remedy = _not_there(status, said, host, what)
     elif kind == "auth" and status == 403:
         what = "The provider denied access (HTTP 403)"
     elif parameter is not None:
         remedy = f'add omit = ["{parameter}"] to the model\'s settings'
-    obeyed = _ORDERS.get(headers.get("x-should-retry", ""), kind in _RETRYABLE)
-    return Fault(
-        kind,
-        _sentence(what, said, remedy),
-        status,
-        _code(said),
-        _request_id(headers, secrets),
-        wait,
-        obeyed,
-        parameter,
-        cause=_cause(what, said),
+    return replace(
+        _fault(kind, what, remedy, said),
+        status=status,
+        request_id=_request_id(headers, secrets),
+        retry_after=wait,
+        retryable=_ORDERS.get(headers.get("x-should-retry", ""), kind in _RETRYABLE),
+        parameter=parameter,
     )
 
 
@@ -196,14 +201,11 @@ def of_event(
     kind = _kind(said, None)
     wait = _words_wait(said.message)
     wait = _header_wait(given, now) if wait is None else wait
-    return Fault(
-        kind,
-        _sentence(_WHAT[kind], said, _remedy(kind, wait)),
-        code=_code(said),
+    return replace(
+        _fault(kind, *_told(kind, wait), said),
         request_id=_request_id(given, secrets),
         retry_after=wait,
         retryable=kind in _RETRYABLE,
-        cause=_cause(_WHAT[kind], said),
     )
 
 
@@ -220,13 +222,13 @@ def is_about_input(fault: Fault) -> bool:
 
 def truncated() -> Fault:
     """The fault of a stream that ended without saying so."""
-    what, remedy = _WHAT["stream_truncated"], _REMEDIES["stream_truncated"]
+    what, remedy = _TEXTS["stream_truncated"]
     return Fault("stream_truncated", f"{what}: {remedy}", retryable=True, cause=what)
 
 
 def not_a_stream(found: str) -> Fault:
     """The fault of an answer that is something else altogether."""
-    what, remedy = _WHAT["bad_stream"], _REMEDIES["bad_stream"]
+    what, remedy = _TEXTS["bad_stream"]
     return Fault("bad_stream", f"{what} but {clean(found, _MOST_CODE)}: {remedy}")
 
 
@@ -323,8 +325,7 @@ def _said(body: Json, secrets: Iterable[str]) -> _Said:
 def _places(body: Json) -> list[JsonObject]:
     if not isinstance(body, dict):
         return []
-    response = body.get("response")
-    nested = [body.get("error"), response.get("error") if isinstance(response, dict) else None]
+    nested = body.get("error"), object_of(body, "response").get("error")
     return [place for place in (*nested, body) if isinstance(place, dict)]
 
 
@@ -367,24 +368,25 @@ def _refined(kind: ErrorKind, said: _Said) -> ErrorKind:
     return "context_too_long" if is_long else kind
 
 
-def _remedy(kind: ErrorKind, wait: float | None) -> str:
-    remedy = _REMEDIES[kind]
-    return remedy if wait is None else remedy.replace("a moment", f"{math.ceil(wait)} s")
+def _told(kind: ErrorKind, wait: float | None) -> tuple[str, str]:
+    """What happened, and what to do; wait: seconds that the server asked for."""
+    what, remedy = _TEXTS[kind]
+    return what, remedy if wait is None else remedy.replace("a moment", f"{math.ceil(wait)} s")
+
+
+def _fault(kind: ErrorKind, what: str, remedy: str, said: _Said) -> Fault:
+    """The fault as far as the body tells."""
+    words = clean(said.message).rstrip(". ")
+    cause = f"{what}: {words}" if words else what
+    text = f"{cause}; {remedy}" if words else f"{cause}: {remedy}"
+    name = said.code or said.type
+    code = None if name is None else clean(name, _MOST_CODE)
+    return Fault(kind, text, code=code, cause=cause)
 
 
 def _request_id(headers: Mapping[str, str], secrets: Iterable[str]) -> str | None:
     found = next((headers[name] for name in _REQUEST_IDS if headers.get(name)), None)
     return None if found is None else clean(_scrubbed(found, secrets), _MOST_CODE)
-
-
-def _sentence(what: str, said: _Said, remedy: str) -> str:
-    cause = _cause(what, said)
-    return f"{cause}: {remedy}" if cause == what else f"{cause}; {remedy}"
-
-
-def _cause(what: str, said: _Said) -> str:
-    words = clean(said.message, _MOST_WORDS).rstrip(". ")
-    return f"{what}: {words}" if words else what
 
 
 def _scrubbed(text: str, secrets: Iterable[str]) -> str:
@@ -400,11 +402,6 @@ def clean(text: str, most: int = _MOST_WORDS) -> str:
     """A server's words on one line: no characters that cannot be seen, and not too many."""
     printable = " ".join("".join(c if c.isprintable() else " " for c in text).split())
     return printable if len(printable) <= most else f"{printable[:most]}…"
-
-
-def _code(said: _Said) -> str | None:
-    name = said.code or said.type
-    return None if name is None else clean(name, _MOST_CODE)
 
 
 def _header_wait(headers: Mapping[str, str], now: float) -> float | None:

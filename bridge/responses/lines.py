@@ -126,7 +126,7 @@ class Near(httpcore.AsyncNetworkStream):
 class Line(Near):
     """One connection to elsewhere; owner of the request that is on its way out."""
 
-    def __init__(self, stream: httpcore.AsyncNetworkStream, queued: Queued = queued) -> None:
+    def __init__(self, stream: httpcore.AsyncNetworkStream, queued: Queued) -> None:
         super().__init__(stream)
         self._queued = queued
         self._has_served = False
@@ -200,7 +200,6 @@ def _socket(stream: httpcore.AsyncNetworkStream) -> socket.socket:
 
 def _signs_of_life() -> list[tuple[tuple[int, int], int]]:
     """The options of a socket that make the system ask, as far as it has them."""
-    tcp = socket.IPPROTO_TCP
     wanted = {
         "TCP_KEEPIDLE": _ASK_AFTER,
         "TCP_KEEPALIVE": _ASK_AFTER,  # what Darwin calls the former
@@ -208,6 +207,8 @@ def _signs_of_life() -> list[tuple[tuple[int, int], int]]:
         "TCP_KEEPCNT": _ASK_TIMES,
         "TCP_USER_TIMEOUT": DEAD_SECONDS * 1000,  # for what was sent and not acknowledged
     }
-    known = [((tcp, getattr(socket, name)), value) for name, value in wanted.items()
-             if hasattr(socket, name)]  # fmt: skip
-    return [((socket.SOL_SOCKET, socket.SO_KEEPALIVE), 1), *known]
+    known = [name for name in wanted if hasattr(socket, name)]
+    return [
+        ((socket.SOL_SOCKET, socket.SO_KEEPALIVE), 1),
+        *(((socket.IPPROTO_TCP, getattr(socket, name)), wanted[name]) for name in known),
+    ]

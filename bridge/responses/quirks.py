@@ -12,12 +12,12 @@ other server listens on it.
 from collections.abc import Mapping, Sequence
 from dataclasses import field
 from functools import lru_cache
-from typing import Literal, Protocol, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias
 from urllib.parse import urlsplit
 
 from tools.frozen import frozen
 
-Replay: TypeAlias = Literal["encrypted", "content", "both", "none"]
+ReplayReasoning: TypeAlias = Literal["encrypted", "content", "both", "none"]
 
 
 class ProviderSettings(Protocol):
@@ -32,7 +32,7 @@ class ProviderSettings(Protocol):
 
 
 class ModelSettings(Protocol):
-    """What the configuration says of a model where a row may say it too; None: nothing."""
+    """What the configuration says of a model, as far as it enters a request; None: nothing."""
 
     @property
     def model(self) -> str: ...
@@ -51,9 +51,17 @@ class ModelSettings(Protocol):
     @property
     def replay(self) -> Literal["portable", "verbatim"]: ...
     @property
-    def replay_reasoning(self) -> Replay | None: ...
+    def replay_reasoning(self) -> ReplayReasoning | None: ...
     @property
     def omit(self) -> Sequence[str]: ...
+    @property
+    def verbosity(self) -> str | None: ...
+    @property
+    def service_tier(self) -> str | None: ...
+    @property
+    def extra_body(self) -> Mapping[str, Any]: ...
+    @property
+    def hosted_tools(self) -> Sequence[str]: ...
 
 
 @frozen
@@ -67,7 +75,7 @@ class Quirks:
     """Write the schemas of tools in strict form. Templates of open models, which write them out
     for the model, fail on a property of two types, such as one that may be null."""
     parallel_tool_calls: bool = True
-    replay_reasoning: Replay = "encrypted"
+    replay_reasoning: ReplayReasoning = "encrypted"
     reasoners: tuple[str, ...] = ()
     """Models that are asked for encrypted reasoning though no setting says that they reason."""
     sources: bool = True
@@ -87,7 +95,7 @@ class InForce:
 
     strict: bool = True
     parallel_tool_calls: bool = True
-    replay_reasoning: Replay = "encrypted"
+    replay_reasoning: ReplayReasoning = "encrypted"
     encrypted: bool = False
     """Ask for encrypted reasoning."""
     sources: bool = True

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from typing import cast
 
-from bridge.core.wire import Json, JsonObject
+from bridge.core.wire import Json, JsonObject, list_of, objects_of, text_of
 
 _NEEDED = frozenset({"model", "input", "instructions", "tools", "stream"})
 
@@ -49,14 +49,11 @@ _FORMS = (
 def refused_parameter(body: Json) -> str | None:
     """The parameter of the request that this body of an error refuses; None if it is not that."""
     for place in _places(body):
-        name = _of_list(place.get("detail")) or _of_field(place) or _of_words(_message(place))
+        name = _of_list(place) or _of_field(place) or _of_words(_message(place))
         if name is not None:
-            return None if name in _NEEDED else name
-    return _of_text(body)
-
-
-def _of_text(body: Json) -> str | None:
-    name = _of_words(body) if isinstance(body, str) else None
+            break
+    else:
+        name = _of_words(body) if isinstance(body, str) else None
     return None if name in _NEEDED else name
 
 
@@ -69,22 +66,19 @@ def _places(body: Json) -> Iterator[JsonObject]:
         yield body
 
 
-def _of_list(detail: Json) -> str | None:
+def _of_list(place: JsonObject) -> str | None:
     """As FastAPI lists what it found: the parameter is the first name behind "body"."""
-    for fault in detail if isinstance(detail, list) else []:
-        if not isinstance(fault, dict) or fault.get("type") != "extra_forbidden":
-            continue
-        path = fault.get("loc")
-        names = [one for one in path if one != "body"] if isinstance(path, list) else []
-        if names:
+    for fault in objects_of(place, "detail"):
+        names = [one for one in list_of(fault, "loc") if one != "body"]
+        if names and fault.get("type") == "extra_forbidden":
             return _ours(str(names[0]))
     return None
 
 
 def _of_field(place: JsonObject) -> str | None:
     """As OpenAI says it: the parameter has a field of its own."""
-    name, message = place.get("param"), _message(place)
-    if not isinstance(name, str) or not name or re.search(_VALUE, message):
+    name, message = text_of(place, "param"), _message(place)
+    if not name or re.search(_VALUE, message):
         return None
     is_refused = place.get("code") in _CODES or re.search(_WORDS, message)
     return _ours(name) if is_refused else None

@@ -8,29 +8,10 @@ out.
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Protocol, cast
+from typing import Any, cast
 
-from bridge.responses.quirks import InForce
+from bridge.responses.quirks import InForce, ModelSettings
 from tools.frozen import frozen
-
-
-class ModelSettings(Protocol):
-    """What the configuration says of a model, as far as it enters a request."""
-
-    @property
-    def model(self) -> str: ...
-    @property
-    def max_output_tokens(self) -> int | None: ...
-    @property
-    def summary(self) -> str | None: ...
-    @property
-    def verbosity(self) -> str | None: ...
-    @property
-    def service_tier(self) -> str | None: ...
-    @property
-    def extra_body(self) -> Mapping[str, Any]: ...
-    @property
-    def hosted_tools(self) -> Sequence[str]: ...
 
 
 def body(

@@ -7,6 +7,7 @@ Rule 3: a request that found nobody at the other end of a kept connection is sen
 once, uncounted: see lines.py for why nobody can have acted on it.
 """
 
+import re
 import socket
 import ssl
 import time
@@ -36,7 +37,7 @@ from bridge.errors import (
     model_error,
 )
 from bridge.responses import faults
-from bridge.responses.answer import Answer, Endpoint, OnWait, Reply, begun
+from bridge.responses.answer import Answer, Attempt, Endpoint, OnWait, Reply, begun
 from bridge.responses.client import KEEPALIVE_SECONDS, Way, new_client, way_to
 from bridge.responses.events import Event
 from bridge.responses.faults import Broken
@@ -53,7 +54,6 @@ _LENIENCE = 0.05
 _FETCH_SECONDS = 10.0
 """For each step of a short answer."""
 _OK, _PROXY_WANTS_PASSWORD = 200, 407
-_DIGITS_OF_STATUS = 3
 _NO_TLS = "it does not speak TLS, which https:// in base_url asks for"
 _REASONS: tuple[tuple[type[Exception], str, str], ...] = (
     (socket.gaierror, "", "its name is not known"),
@@ -145,11 +145,7 @@ class Transport:
             if self._tap is not None:
                 opening = self._tap(content, opening)
             attempt = partial(begun, endpoint, _host(endpoint), opening)
-            try:
-                answer = await _first(attempt, after)
-            except ModelError as error:
-                made = 1 if after is None else after.attempt
-                answer = await self._again(endpoint, on_wait, attempt, error, made)
+            answer = await self._begun(endpoint, on_wait, attempt, after)
             try:
                 yield answer
             finally:
@@ -157,19 +153,8 @@ class Transport:
 
     async def fetch(self, endpoint: Endpoint, url: str, body: Json = None) -> Json:
         """The JSON at a URL of the server: asked for, or sent this body; raises BridgeError."""
-
-        async def send(client: httpx.AsyncClient) -> httpx.Response:
-            return await client.request(
-                "GET" if body is None else "POST",
-                url,
-                params=dict(endpoint.query) or None,
-                headers=dict(endpoint.headers),
-                json=body,
-                timeout=httpx.Timeout(_FETCH_SECONDS, connect=endpoint.connect_timeout),
-            )
-
         async with AsyncExitStack() as leases:
-            answer = await self._sent(endpoint, leases, send)
+            answer = await self._sent(endpoint, leases, partial(_fetch, endpoint, url, body))
         if answer.status_code != _OK:
             fault = faults.of_response(answer.status_code, answer.headers, b"", 0.0)
             raise model_error(fault)
@@ -183,17 +168,9 @@ class Transport:
 
         Whatever it answers is a greeting: that it has no such list, or refuses the key.
         """
-
-        async def send(client: httpx.AsyncClient) -> httpx.Response:
-            return await client.get(
-                f"{endpoint.base_url}/models",
-                params=dict(endpoint.query) or None,
-                headers=dict(endpoint.headers),
-                timeout=httpx.Timeout(_FETCH_SECONDS, connect=endpoint.connect_timeout),
-            )
-
+        asking = partial(_fetch, endpoint, f"{endpoint.base_url}/models", None)
         async with AsyncExitStack() as leases:
-            answer = await self._sent(endpoint, leases, send)
+            answer = await self._sent(endpoint, leases, asking)
             if answer.status_code == _PROXY_WANTS_PASSWORD:
                 raise _locked_proxy(endpoint)
             secured = answer.extensions.get("network_stream")
@@ -204,18 +181,22 @@ class Transport:
             body = load(answer.content)
         return Greeting(answer.status_code, body, certificate)
 
-    async def _again(
+    async def _begun(
         self,
         endpoint: Endpoint,
         on_wait: OnWait | None,
-        attempt: Callable[[], Awaitable[Answer]],
-        failed: ModelError,
-        made: int,
+        attempt: Attempt,
+        failed: Broken | None,
     ) -> Answer:
-        """More attempts after one that failed, as many as are left and make sense."""
+        """The answer of the first attempt, or after one that failed of those that are left."""
+        if failed is None:
+            try:
+                return await attempt()
+            except ModelError as error:
+                failed = Broken(error.fault, 1)
         from bridge.responses.again import again  # noqa: PLC0415 (tenacity: slow, seldom needed)
 
-        return await again(endpoint, on_wait, attempt, failed, made=made, sleep=self._sleep)
+        return await again(endpoint, on_wait, attempt, failed, self._sleep)
 
     async def _open(
         self, endpoint: Endpoint, content: bytes, leases: AsyncExitStack, tasks: TaskGroup
@@ -267,12 +248,6 @@ class Transport:
                 await pool.client.aclose()
 
 
-async def _first(attempt: Callable[[], Awaitable[Answer]], after: Broken | None) -> Answer:
-    if after is not None:
-        raise model_error(after.fault)
-    return await attempt()
-
-
 async def _ask(endpoint: Endpoint, content: bytes, client: httpx.AsyncClient) -> httpx.Response:
     """Send a request for a response; its body is still to be read."""
     own = {
@@ -283,13 +258,27 @@ async def _ask(endpoint: Endpoint, content: bytes, client: httpx.AsyncClient) ->
     }
     request = client.build_request(
         "POST",
-        f"{endpoint.base_url.rstrip('/')}/responses",
+        f"{endpoint.base_url}/responses",
         params=dict(endpoint.query) or None,
         headers={**own, **endpoint.headers},
         content=content,
         timeout=httpx.Timeout(_HAND_OVER_SECONDS, connect=endpoint.connect_timeout, read=None),
     )
     return await client.send(request, stream=True)
+
+
+async def _fetch(
+    endpoint: Endpoint, url: str, body: Json, client: httpx.AsyncClient
+) -> httpx.Response:
+    """A short answer, whole."""
+    return await client.request(
+        "GET" if body is None else "POST",
+        url,
+        params=dict(endpoint.query) or None,
+        headers=dict(endpoint.headers),
+        json=body,
+        timeout=httpx.Timeout(_FETCH_SECONDS, connect=endpoint.connect_timeout),
+    )
 
 
 class _Reply:
@@ -427,12 +416,8 @@ def _lost(endpoint: Endpoint, error: Exception) -> Fault:
 
 def _status(error: httpx.ProxyError) -> str:
     """The status that a proxy refused with; what else it says is anybody's."""
-    first = str(error).partition(" ")[0]
-    return (
-        f"HTTP {first}"
-        if first.isdecimal() and len(first) == _DIGITS_OF_STATUS
-        else "no reason given"
-    )
+    status = re.match(r"\d{3}(?= |$)", str(error))
+    return "no reason given" if status is None else f"HTTP {status[0]}"
 
 
 def _reason(error: BaseException) -> str:

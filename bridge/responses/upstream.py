@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Mapping
 from urllib.parse import urlsplit
 
-from bridge.core.wire import Json, JsonObject
+from bridge.core.wire import JsonObject, object_of, objects_of, text_of
 
 HEADERS = (
     "x-litellm-model-api-base",
@@ -33,18 +33,15 @@ def upstream_of(headers: Mapping[str, str], secrets: Iterable[str] = ()) -> str:
 
 def upstream_in(response: JsonObject) -> str:
     """What a finished response says of it, as OpenRouter's do."""
-    named = _text(response.get("provider")) or _selected(response.get("openrouter_metadata"))
-    return _named(named)
+    metadata = object_of(response, "openrouter_metadata")
+    return _named(text_of(response, "provider") or _selected(metadata))
 
 
-def _selected(metadata: Json) -> str:
+def _selected(metadata: JsonObject) -> str:
     """OpenRouter, Router Metadata: the endpoint that was chosen in the end."""
-    endpoints = metadata.get("endpoints") if isinstance(metadata, dict) else None
-    available = endpoints.get("available") if isinstance(endpoints, dict) else None
-    for one in available if isinstance(available, list) else ():
-        if isinstance(one, dict) and one.get("selected") is True:
-            return _text(one.get("provider"))
-    return ""
+    available = objects_of(object_of(metadata, "endpoints"), "available")
+    chosen = [one for one in available if one.get("selected") is True]
+    return text_of(chosen[0], "provider") if chosen else ""
 
 
 def _named(text: str) -> str:
@@ -55,7 +52,3 @@ def _named(text: str) -> str:
         except ValueError:
             return ""
     return text if re.fullmatch(_NAME, text) else ""
-
-
-def _text(value: Json) -> str:
-    return value if isinstance(value, str) else ""
