@@ -48,10 +48,10 @@ def take(agent: Agent, message: Request | Note | Reply) -> None:
 
 
 def _serve(agent: Agent, request: RequestId, method: str, params: JsonObject) -> None:
-    if method in METHODS or method == "session/prompt":
+    if method in METHODS:
         log.detail(f"asked for {method}")
     try:
-        answered = _handle(agent, request, method, params)
+        answered = _handle(agent, method, params)
     except BridgeError as error:
         agent.connection.refuse(request, error)
     except Exception as error:  # noqa: BLE001 (the seam: a fault of ours ends one request)
@@ -64,8 +64,6 @@ def _serve(agent: Agent, request: RequestId, method: str, params: JsonObject) ->
                 if scope is not None:
                     agent.scopes[request] = scope
                 agent.tasks.start_soon(_answer_later, agent, request, method, answered)
-            case None:
-                pass
 
 
 def _answered(agent: Agent, request: RequestId, answered: Answered) -> None:
@@ -75,11 +73,15 @@ def _answered(agent: Agent, request: RequestId, answered: Answered) -> None:
 
 
 async def _answer_later(agent: Agent, request: RequestId, method: str, pending: Pending) -> None:
+    answered = pending.given_up
     try:
         with pending.scope or CancelScope():
-            _answered(agent, request, await pending.run())
-            return
-        agent.connection.refuse(request, EditorError(REQUEST_CANCELLED, "the request was given up"))
+            answered = await pending.run()
+        if answered is None:
+            error = EditorError(REQUEST_CANCELLED, "the request was given up")
+            agent.connection.refuse(request, error)
+        else:
+            _answered(agent, request, answered)
     except BridgeError as error:
         agent.connection.refuse(request, error)
     except Exception as error:  # noqa: BLE001 (the seam: a fault of ours ends one request)
@@ -88,12 +90,7 @@ async def _answer_later(agent: Agent, request: RequestId, method: str, pending: 
         agent.scopes.pop(request, None)
 
 
-def _handle(
-    agent: Agent, request: RequestId, method: str, params: JsonObject
-) -> Answered | Pending | None:
-    if method == "session/prompt":
-        _prompt(agent, request, schema.read(schema.PromptParams, params))
-        return None
+def _handle(agent: Agent, method: str, params: JsonObject) -> Answered | Pending:
     row = METHODS.get(method)
     if row is None:
         raise EditorError(
@@ -224,41 +221,26 @@ def _when_loaded(
 # -- prompts -------------------------------------------------------------------------------------
 
 
-def _prompt(agent: Agent, request: RequestId, params: schema.PromptParams) -> None:
+def _prompt(agent: Agent, params: schema.PromptParams) -> Pending:
+    """Run one prompt when its turn has come."""
     session = agent.session(params.session_id)
     agent.demand_login()
     prompt = Prompt(_checked(params.prompt))
     agent.hide_secrets(session)
     session.prompts.append(prompt)
-    agent.scopes[request] = prompt.scope
-    agent.tasks.start_soon(_answer, agent, request, session, prompt)
 
-
-async def _answer(agent: Agent, request: RequestId, session: Session, prompt: Prompt) -> None:
-    """Run one prompt when its turn has come, and answer it."""
-    stop = "cancelled"
-    failure: BridgeError | None = None
-    try:
-        with prompt.scope:
+    async def run() -> Answered:
+        try:
             await agent.loaded(session)
             async with session.turn:
                 _check(prompt.blocks, images=session.model.images)
                 stop = await agent.answer(session, agent.editor(session), prompt)
-    except BridgeError as error:
-        failure = error
-    except Exception as error:  # noqa: BLE001 (the seam: a fault of ours ends one prompt)
-        log.fault(error, "session/prompt")
-        failure = BridgeError(
-            "internal error of responses-acp; its log file says where it happened"
-        )
-    finally:
-        session.prompts.remove(prompt)
-        agent.scopes.pop(request, None)
-    if failure is None:
-        agent.connection.result(request, {"stopReason": stop})
-    else:
-        agent.connection.refuse(request, failure)
-    prompt.answered.set()
+            return Answered({"stopReason": stop})
+        finally:
+            session.prompts.remove(prompt)
+            prompt.answered.set()  # whoever waits for it goes on after the answer is out
+
+    return Pending(run, prompt.scope, given_up=Answered({"stopReason": "cancelled"}))
 
 
 def _checked(blocks: list[schema.ContentBlock]) -> tuple[Item, ...]:
@@ -322,8 +304,8 @@ METHODS: dict[str, Method[Any]] = {
     "session/delete": Method(schema.SessionParams, sessions.delete),
     "session/set_mode": Method(schema.SetModeParams, _set_mode),
     "session/set_config_option": Method(schema.SetConfigOptionParams, _set_option),
+    "session/prompt": Method(schema.PromptParams, _prompt),
 }
-"""Beside these stands session/prompt, whose answer comes later."""
 
 NOTES: dict[str, Notification[Any]] = {
     "session/cancel": Notification(schema.SessionParams, _cancel),
