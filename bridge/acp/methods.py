@@ -50,20 +50,31 @@ def take(agent: Agent, message: Request | Note | Reply) -> None:
 def _serve(agent: Agent, request: RequestId, method: str, params: JsonObject) -> None:
     if method in METHODS:
         log.detail(f"asked for {method}")
-    try:
+    answered: Answered | Pending | None = None  # what fails is answered there
+    with _answering_failures(agent, request, method):
         answered = _handle(agent, method, params)
+    match answered:
+        case Answered():
+            _answered(agent, request, answered)
+        case Pending(scope=scope):
+            if scope is not None:
+                agent.scopes[request] = scope
+            agent.tasks.start_soon(_answer_later, agent, request, method, answered)
+
+
+@contextmanager
+def _answering_failures(agent: Agent, request: RequestId, method: str) -> Generator[None]:
+    """What goes wrong inside is the answer."""
+    try:
+        yield
     except BridgeError as error:
         agent.connection.refuse(request, error)
     except Exception as error:  # noqa: BLE001 (the seam: a fault of ours ends one request)
-        _internal(agent, request, error, method)
-    else:
-        match answered:
-            case Answered():
-                _answered(agent, request, answered)
-            case Pending(scope=scope):
-                if scope is not None:
-                    agent.scopes[request] = scope
-                agent.tasks.start_soon(_answer_later, agent, request, method, answered)
+        log.fault(error, method)
+        agent.connection.refuse(
+            request,
+            BridgeError("internal error of responses-acp; its log file says where it happened"),
+        )
 
 
 def _answered(agent: Agent, request: RequestId, answered: Answered) -> None:
@@ -75,17 +86,12 @@ def _answered(agent: Agent, request: RequestId, answered: Answered) -> None:
 async def _answer_later(agent: Agent, request: RequestId, method: str, pending: Pending) -> None:
     answered = pending.given_up
     try:
-        with pending.scope or CancelScope():
-            answered = await pending.run()
-        if answered is None:
-            error = EditorError(REQUEST_CANCELLED, "the request was given up")
-            agent.connection.refuse(request, error)
-        else:
+        with _answering_failures(agent, request, method):
+            with pending.scope or CancelScope():
+                answered = await pending.run()
+            if answered is None:
+                raise EditorError(REQUEST_CANCELLED, "the request was given up")
             _answered(agent, request, answered)
-    except BridgeError as error:
-        agent.connection.refuse(request, error)
-    except Exception as error:  # noqa: BLE001 (the seam: a fault of ours ends one request)
-        _internal(agent, request, error, method)
     finally:
         agent.scopes.pop(request, None)
 
@@ -109,13 +115,6 @@ def _note(agent: Agent, method: str, params: JsonObject) -> None:
         row.handle(agent, schema.read(row.params, params))
     except EditorError:
         log.say(f"ignored a notification with bad params: {method}")
-
-
-def _internal(agent: Agent, request: RequestId, error: Exception, where: str) -> None:
-    log.fault(error, where)
-    agent.connection.refuse(
-        request, BridgeError("internal error of responses-acp; its log file says where it happened")
-    )
 
 
 # -- initialize and authenticate -----------------------------------------------------------------
