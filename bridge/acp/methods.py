@@ -34,6 +34,7 @@ from bridge.session import Prompt, Session
 from tools.frozen import frozen
 
 P = TypeVar("P", bound=BaseModel)
+R = TypeVar("R")
 
 
 def take(agent: Agent, message: Request | Note | Reply) -> None:
@@ -276,37 +277,29 @@ def _cancel_request(agent: Agent, params: schema.CancelRequestParams) -> None:
 
 
 @frozen
-class Method(Generic[P]):
-    """One method: what its params must be, and what answers it."""
+class Row(Generic[P, R]):
+    """One method: what its params must be, and what handles it."""
 
     params: type[P]
-    handle: Callable[[Agent, P], Answered | Pending]
+    handle: Callable[[Agent, P], R]
 
 
-@frozen
-class Notification(Generic[P]):
-    """One notification: what its params must be, and what heeds it."""
-
-    params: type[P]
-    handle: Callable[[Agent, P], None]
-
-
-METHODS: dict[str, Method[Any]] = {
-    "initialize": Method(schema.AnyParams, _initialize),
-    "authenticate": Method(schema.AuthenticateParams, _authenticate),
-    "logout": Method(schema.AnyParams, _logout),
-    "session/new": Method(schema.WorkspaceParams, sessions.new),
-    "session/load": Method(schema.LoadSessionParams, sessions.load),
-    "session/resume": Method(schema.LoadSessionParams, sessions.resume),
-    "session/list": Method(schema.ListSessionsParams, sessions.listed),
-    "session/close": Method(schema.SessionParams, sessions.close),
-    "session/delete": Method(schema.SessionParams, sessions.delete),
-    "session/set_mode": Method(schema.SetModeParams, _set_mode),
-    "session/set_config_option": Method(schema.SetConfigOptionParams, _set_option),
-    "session/prompt": Method(schema.PromptParams, _prompt),
+METHODS: dict[str, Row[Any, Answered | Pending]] = {
+    "initialize": Row(schema.AnyParams, _initialize),
+    "authenticate": Row(schema.AuthenticateParams, _authenticate),
+    "logout": Row(schema.AnyParams, _logout),
+    "session/new": Row(schema.WorkspaceParams, sessions.new),
+    "session/load": Row(schema.LoadSessionParams, sessions.load),
+    "session/resume": Row(schema.LoadSessionParams, sessions.resume),
+    "session/list": Row(schema.ListSessionsParams, sessions.listed),
+    "session/close": Row(schema.SessionParams, sessions.close),
+    "session/delete": Row(schema.SessionParams, sessions.delete),
+    "session/set_mode": Row(schema.SetModeParams, _set_mode),
+    "session/set_config_option": Row(schema.SetConfigOptionParams, _set_option),
+    "session/prompt": Row(schema.PromptParams, _prompt),
 }
 
-NOTES: dict[str, Notification[Any]] = {
-    "session/cancel": Notification(schema.SessionParams, _cancel),
-    "$/cancel_request": Notification(schema.CancelRequestParams, _cancel_request),
+NOTES: dict[str, Row[Any, None]] = {
+    "session/cancel": Row(schema.SessionParams, _cancel),
+    "$/cancel_request": Row(schema.CancelRequestParams, _cancel_request),
 }
