@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bridge.acp.peer import Message, Note, Peer, Reply, Request
+from bridge.errors import EditorError
 
 
 def answers(peer: Peer) -> list[Any]:
@@ -29,16 +30,11 @@ def test_an_id_comes_back_exactly_as_it_came(call: Any) -> None:
     check(line.encode(), [Request(call, "a/b", {"x": 1})])
     peer = Peer()
     peer.result(call, {"x": 2})
-    peer.error(call, -32002, "gone", {"sessionId": "s"})
-    peer.error(call, -32601, "no")
+    peer.refuse(call, EditorError(-32002, "gone", {"sessionId": "s"}))
+    data = {"details": "gone", "error": "gone", "sessionId": "s"}
     assert answers(peer) == [
         {"jsonrpc": "2.0", "id": call, "result": {"x": 2}},
-        {
-            "jsonrpc": "2.0",
-            "id": call,
-            "error": {"code": -32002, "message": "gone", "data": {"sessionId": "s"}},
-        },
-        {"jsonrpc": "2.0", "id": call, "error": {"code": -32601, "message": "no"}},
+        {"jsonrpc": "2.0", "id": call, "error": {"code": -32002, "message": "gone", "data": data}},
     ]
 
 
@@ -177,13 +173,11 @@ def test_what_we_send_is_lines_in_the_order_of_the_calls() -> None:
     peer = Peer()
     first = peer.request("session/request_permission", {"a": 1})
     peer.notify("session/update", {"b": "\ud800"})
-    peer.raw(b'{"ready":true}\n')
     second = peer.request("x", {})
     assert first != second
     assert peer.take().decode().split("\n") == [
         f'{{"jsonrpc":"2.0","id":{first},"method":"session/request_permission","params":{{"a":1}}}}',
         '{"jsonrpc":"2.0","method":"session/update","params":{"b":"\ufffd"}}',
-        '{"ready":true}',
         f'{{"jsonrpc":"2.0","id":{second},"method":"x","params":{{}}}}',
         "",
     ]

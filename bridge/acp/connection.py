@@ -13,7 +13,7 @@ import anyio
 from bridge.acp.peer import Peer, Reply
 from bridge.acp.stdio import Stdio
 from bridge.core.wire import Json
-from bridge.errors import INTERNAL_ERROR, BridgeError, EditorError, to_editor
+from bridge.errors import INTERNAL_ERROR, BridgeError, EditorError
 
 
 @dataclass(eq=False, slots=True)
@@ -48,8 +48,7 @@ class Connection:
 
     def refuse(self, request: str | int | None, error: BridgeError) -> None:
         """Answer a request of the editor's with an error."""
-        answer = to_editor(error)
-        self._peer.error(request, answer.code, answer.message, answer.data)
+        self._peer.refuse(request, error)
         self.flush()
 
     async def request(self, method: str, params: Mapping[str, object]) -> Json:
