@@ -9,7 +9,7 @@ import os
 import uuid
 
 from bridge.acp.peer import Message, Peer, Request
-from bridge.core.handshake import BadHandshake, initialize
+from bridge.core.hello import BadHandshake, initialize
 from bridge.errors import INVALID_PARAMS, BridgeError, ConfigError, EditorError
 
 SENTENCE = (

@@ -18,7 +18,7 @@ from bridge.acp import schema, sessions
 from bridge.acp.agent import Agent, Answered, Pending, RequestId
 from bridge.acp.peer import Note, Reply, Request
 from bridge.config import Provider
-from bridge.core import content, handshake, updates
+from bridge.core import content, handshake, hello, updates
 from bridge.core.records import Item
 from bridge.core.wire import JsonObject
 from bridge.errors import (
@@ -124,8 +124,8 @@ def _note(agent: Agent, method: str, params: JsonObject) -> None:
 def _initialize(agent: Agent, params: schema.AnyParams) -> Answered:
     given = params.model_extra or {}
     try:
-        result = handshake.initialize(given)
-    except handshake.BadHandshake as error:
+        result = hello.initialize(given)
+    except hello.BadHandshake as error:
         raise EditorError(INVALID_PARAMS, str(error)) from None
     agent.can = handshake.client_capabilities(given)
     return Answered(result)
@@ -133,7 +133,7 @@ def _initialize(agent: Agent, params: schema.AnyParams) -> Answered:
 
 def _authenticate(agent: Agent, params: schema.AuthenticateParams) -> Answered | Pending:
     """Look for the key anew; where a program prints it, that runs and may be given up."""
-    if params.method_id == handshake.TERMINAL_METHOD:
+    if params.method_id == hello.TERMINAL_METHOD:
         # ACP, Authentication: a method of type "terminal" must not be passed to `authenticate`.
         raise EditorError(INVALID_PARAMS, "methodId: this method is run in a terminal")
     agent.forget_keys()
@@ -159,7 +159,7 @@ def _of_method(method: str) -> Generator[None]:
     try:
         yield
     except LoginRequired:
-        if method != handshake.AUTH_METHOD:
+        if method != hello.AUTH_METHOD:
             raise EditorError(INVALID_PARAMS, "methodId: unknown authentication method") from None
         raise
 
