@@ -19,7 +19,8 @@ from bridge.errors import INTERNAL_ERROR, BridgeError, EditorError
 @dataclass(eq=False, slots=True)
 class _Waiting:
     arrived: anyio.Event = field(default_factory=anyio.Event)
-    reply: Reply | None = None
+    reply: Reply = field(init=False)
+    """Stands there once it has arrived."""
 
 
 class Connection:
@@ -91,9 +92,7 @@ class Connection:
             self._stdio.write(data)
 
 
-def _result(reply: Reply | None) -> Json:
-    if reply is None:
-        raise EditorError(INTERNAL_ERROR, "the editor did not answer")
+def _result(reply: Reply) -> Json:
     if reply.error is None:
         return reply.result
     code = reply.error.get("code")
