@@ -19,6 +19,7 @@ from anyio.lowlevel import checkpoint_if_cancelled
 
 from bridge import knowledge, permits
 from bridge.acp.editor import SessionEditor
+from bridge.acp.person import CallPerson
 from bridge.answer import ending
 from bridge.core import policy, updates
 from bridge.core.content import attached
@@ -70,7 +71,7 @@ class Toolbox:
         self, blocks: Sequence[Item], session: Session, editor: SessionEditor
     ) -> tuple[Item, ...]:
         """The blocks of a prompt, with what its links to files show."""
-        nobody = editor.person("")
+        nobody = CallPerson(editor, "")
         return await followed(blocks, session, self.means(session, editor, nobody, lambda _: None))
 
     def calls(self, session: Session, editor: SessionEditor, calls: Sequence[Pair]) -> "Calls":
@@ -263,7 +264,7 @@ class Calls:
             announced.card_id,
             self._editor.can.terminal_output and announced.card.kind == "execute",
         )
-        person = self._editor.person(announced.card_id)
+        person = CallPerson(self._editor, announced.card_id)
         return self._toolbox.means(session, self._editor, person, screen.add)
 
     def _finish(self, call: FunctionCall, announced: Announced, result: Result) -> None:
