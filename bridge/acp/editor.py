@@ -83,7 +83,7 @@ class SessionEditor:
             "message": message,
             "requestedSchema": dict(schema),
         }
-        answer = _object(await self._ask("elicitation/create", updates.fitted(params)))
+        answer = await self._ask("elicitation/create", updates.fitted(params))
         action, content = answer.get("action"), answer.get("content")
         if action == "accept" and isinstance(content, dict):
             return Filled("accept", _object(answer["content"]))
@@ -101,8 +101,7 @@ class SessionEditor:
 
     async def buffer(self, path: str) -> str | None:
         """The text of a file as the editor has it, saved or not; None where it does not say."""
-        answer = _object(await self._ask("fs/read_text_file", self._about(path)))
-        content = answer.get("content")
+        content = (await self._ask("fs/read_text_file", self._about(path))).get("content")
         return content if isinstance(content, str) else None
 
     async def set_buffer(self, path: str, text: str) -> bool:
@@ -125,16 +124,16 @@ class SessionEditor:
         params: Update = {"sessionId": self._session, "toolCall": call, "options": options}
         if meta is not None:
             params["_meta"] = meta
-        answer = _object(await self._ask("session/request_permission", params))
-        outcome = _object(answer.get("outcome"))
+        outcome = _object((await self._ask("session/request_permission", params)).get("outcome"))
         chosen = outcome.get("optionId") if outcome.get("outcome") == "selected" else None
         return next((one["optionId"] for one in options if one["optionId"] == chosen), None)
 
-    async def _ask(self, method: str, params: Update) -> object:
+    async def _ask(self, method: str, params: Update) -> Mapping[str, Any]:
+        """The answer; nothing where the editor refused."""
         try:
-            return await self._connection.request(method, params)
+            return _object(await self._connection.request(method, params))
         except EditorError:
-            return None
+            return {}
 
     def _line(self, update: Update) -> bytes:
         params = {"sessionId": self._session, "update": update}
