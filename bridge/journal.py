@@ -121,9 +121,10 @@ class Journal:
         if self._path is not None and self._descriptor is not None:
             beside = (label_path(self._path), new_label_path(self._path), torn_path(self._path))
             try:
-                self.copies.delete()
-                for path in (*beside, self._path):
+                for path in beside:
                     path.unlink(missing_ok=True)
+                self.copies.delete()
+                self._path.unlink(missing_ok=True)
             finally:
                 os.close(self._descriptor)
                 self._descriptor = None
