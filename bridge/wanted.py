@@ -131,16 +131,14 @@ def _program(
     return Program((server.command, *server.args), own, session.cwd)
 
 
-def _configured(
-    name: str, server: Server, session: Place, environment: Mapping[str, str]
-) -> Wanted:
+def _configured(name: str, server: Server, place: Place, environment: Mapping[str, str]) -> Wanted:
     named = secrets_of({**server.env, **server.headers})
     kept = [environment[name] for name in server.env_keep if name in environment]
     key = None
     reach: Reach
     try:
         key = server.credentials(environment)
-        reach = _reach(server, session, environment, key)
+        reach = _reach(server, place, environment, key)
     except (ConfigError, LoginRequired) as error:
         reach = Unreachable(str(error))
     return Wanted(
@@ -150,28 +148,26 @@ def _configured(
         (*named, *_long(kept if key is None else (*kept, key))),
         tools=server.tools,
         trust_read_only=server.trust_read_only,
-        wait=session.config.mcp_wait if server.wait is None else server.wait,
+        wait=place.config.mcp_wait if server.wait is None else server.wait,
         start_timeout=server.start_timeout,
         call_timeout=server.call_timeout,
         rest_after=server.rest_after,
     )
 
 
-def _reach(
-    server: Server, session: Place, environment: Mapping[str, str], key: str | None
-) -> Reach:
+def _reach(server: Server, place: Place, environment: Mapping[str, str], key: str | None) -> Reach:
     if server.url is not None:
         authorization = {} if key is None else {"authorization": f"Bearer {key}"}
         return Address(server.url, {**server.headers, **authorization})
     kept = {name: environment[name] for name in server.env_keep if name in environment}
-    own = {**_environment(session, environment), **kept, **server.env}
-    return Program((str(server.command), *server.args), own, server.cwd or session.cwd)
+    own = {**_environment(place, environment), **kept, **server.env}
+    return Program((str(server.command), *server.args), own, server.cwd or place.cwd)
 
 
-def _environment(session: Place, environment: Mapping[str, str]) -> dict[str, str]:
-    config = session.config
+def _environment(place: Place, environment: Mapping[str, str]) -> dict[str, str]:
+    config = place.config
     keys = config.secrets(environment), config.key_variables()
-    return child_environment(environment, *keys, session.scratch)
+    return child_environment(environment, *keys, place.scratch)
 
 
 def secrets_of(values: Mapping[str, str]) -> tuple[str, ...]:
