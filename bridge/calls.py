@@ -10,7 +10,7 @@ session that is loaded shows no other end, and knows no file whose text the mode
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
@@ -204,13 +204,13 @@ class Calls:
         if isinstance(prepared, Result):
             return prepared
         await checkpoint_if_cancelled()
+        runs = prepared.access.action == "run"
         if prepared.rewrite is not None:
             await self._session.announce(announced.card_id, prepared.rewrite)
-        elif prepared.access.action == "run":
+        elif runs:
             await self._session.settle()
         self._started.add(announced.card_id)
         self._editor.update(updates.progress(announced.card_id, status="in_progress"))
-        runs = prepared.access.action == "run"
         with self._session.looks.command() if runs else nullcontext():
             return await self._watched(announced, prepared)
 
@@ -308,7 +308,7 @@ class _Screen:
     terminal: bool
     _new: str = ""
     _tail: str = ""
-    _shown: bool = field(default=False)
+    _shown: bool = False
 
     def add(self, text: str) -> None:
         self._new += text

@@ -314,7 +314,7 @@ class Turn:
             self.editor.notice("warning", blindness)
         if window is not None:
             used = usage.input_tokens + usage.output_tokens
-            self.editor.update(updates.usage(used, window, self.session.cost))
+            self.editor.update(updates.usage(used, window, self.session.meter.cost))
 
     def _show_size(self) -> None:
         """Show the size of a conversation that got shorter."""
