@@ -157,13 +157,6 @@ class Store:
         return opened
 
 
-def unknown_session(session: str) -> EditorError:
-    """The answer for a session id that nobody knows."""
-    return EditorError(
-        NOT_FOUND, "unknown session: it was never stored, or was deleted", {"sessionId": session}
-    )
-
-
 def timestamp(nanoseconds: int) -> str:
     """Nanoseconds of the epoch as RFC 3339 in UTC, to the millisecond."""
     moment = datetime.fromtimestamp(nanoseconds / 1e9, UTC)
@@ -176,7 +169,11 @@ def _told(session: str) -> Generator[None]:
     try:
         yield
     except FileNotFoundError as error:
-        raise unknown_session(session) from error
+        raise EditorError(
+            NOT_FOUND,
+            "unknown session: it was never stored, or was deleted",
+            {"sessionId": session},
+        ) from error
     except OSError as error:
         raise BridgeError(
             f'the file of session "{session}" cannot be opened: {error.strerror}; it must be a '
