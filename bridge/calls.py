@@ -21,6 +21,7 @@ from bridge import knowledge, permits
 from bridge.acp.editor import SessionEditor
 from bridge.acp.person import CallPerson
 from bridge.answer import ending
+from bridge.beside import beside
 from bridge.core import policy, updates
 from bridge.core.content import attached
 from bridge.core.effects import FunctionCall
@@ -251,11 +252,9 @@ class Calls:
         """Run the call; what a command prints is shown while it runs."""
         if announced.card.kind != "execute" and not prepared.live:
             return await prepared.run()
-        async with anyio.create_task_group() as tasks:
+        async with beside() as tasks:
             tasks.start_soon(self._screens[announced.card_id].refresh)
-            result = await prepared.run()
-            tasks.cancel_scope.cancel()
-        return result  # pyright: ignore[reportPossiblyUnboundVariable] (a task group swallows nothing here)
+            return await prepared.run()
 
     def _context(self, announced: Announced) -> Context:
         session = self._session
