@@ -9,6 +9,7 @@ Rule 3: what allows is believed only if all of its entry is understood; what is 
 file for the version that wrote it.
 """
 
+import fcntl
 import hashlib
 import os
 import stat
@@ -22,11 +23,6 @@ from typing import cast
 from bridge import log
 from bridge.core.rule import FOR_PROJECT, FOR_SESSION, Rule, Sort, exactly
 from bridge.core.wire import dump, load_object
-
-try:
-    import fcntl
-except ImportError:  # native Windows, where no session is ever opened
-    fcntl = None
 
 _SORTS: Mapping[str, Sort] = {"allow": "allow", "deny": "deny"}
 _BY_RULE, _EXACTLY = {"sort", "rule"}, {"sort", "exactly", "of"}
@@ -143,8 +139,6 @@ def _locked(path: Path) -> Generator[None]:
 
 def _lock(descriptor: int) -> None:
     """Be the only one; OSError where another process does not let go, as one that was stopped."""
-    if fcntl is None:
-        return
     for again in reversed(range(_TRIES)):
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
