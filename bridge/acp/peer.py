@@ -6,8 +6,7 @@ Rule 1: feed() and end() never raise on what an editor sends. A line that is no 
 here, once, and the next line is read as if nothing had been.
 Rule 2: a notification or an answer is never answered, however wrong it is.
 Rule 3: an id goes back exactly as it came.
-Rule 4: before `initialize` was seen nothing else is served; whoever refuses the handshake sets
-`initialized` back.
+Rule 4: before an `initialize` has come nothing else is served, whatever becomes of that.
 """
 
 from collections.abc import Mapping
@@ -65,7 +64,7 @@ class Peer:
     """One connection; owner of the unfinished line, the outbox and the ids of our requests."""
 
     def __init__(self, *, initialized: bool = False, limit: int = _LONGEST_LINE) -> None:
-        self.initialized = initialized
+        self._initialized = initialized
         self._limit = limit
         self._pieces: list[bytes] = []
         self._size = 0
@@ -154,10 +153,10 @@ class Peer:
         params = value.get("params")
         params = {} if params is None else params
         if "id" not in value:
-            if not self.initialized or not isinstance(params, dict):
+            if not self._initialized or not isinstance(params, dict):
                 return None
             return Note(method, params)
-        if not self.initialized and method != "initialize":
+        if not self._initialized and method != "initialize":
             self.refuse(
                 request, EditorError(INVALID_REQUEST, "Invalid request: initialize comes first")
             )
@@ -166,7 +165,7 @@ class Peer:
             self.refuse(request, EditorError(INVALID_PARAMS, "params: must be an object"))
             return None
         # At once, not when it is answered: the next request may be in the same bytes.
-        self.initialized = True
+        self._initialized = True
         return Request(request, method, params)
 
 
