@@ -477,12 +477,6 @@ class Session:
 
     def _set(self, switched: Switched) -> None:
         before = reach(self.mode, self.permission)
-        self._put(switched)
-        after = reach(self.mode, self.permission)
-        if REACHES.index(after) < REACHES.index(before):
-            self.jobs.narrow(after)
-
-    def _put(self, switched: Switched) -> None:
         match switched.option:
             case "mode":
                 self.mode = "plan" if switched.value == "plan" else "default"
@@ -493,6 +487,9 @@ class Session:
                 self.effort = switched.value
             case "permission":
                 self.permission = _known_preset(self.config, switched.value)
+        after = reach(self.mode, self.permission)
+        if REACHES.index(after) < REACHES.index(before):
+            self.jobs.narrow(after)
 
 
 def now() -> str:
