@@ -51,7 +51,7 @@ def take(agent: Agent, message: Request | Note | Reply) -> None:
 def _serve(agent: Agent, request: RequestId, method: str, params: JsonObject) -> None:
     if method in METHODS:
         log.detail(f"asked for {method}")
-    answered: Answered | Pending | None = None  # what fails is answered there
+    answered: Answered | Pending | None = None  # where it fails, that is answered at once
     with _answering_failures(agent, request, method):
         answered = _handle(agent, method, params)
     match answered:
