@@ -132,9 +132,7 @@ class _Conversation:
 
 def _conversation(store: Store, summary: Summary) -> _Conversation:
     session = summary.label.session
-    opened = next(store.read(session))
-    assert isinstance(opened, Opened)  # noqa: S101 (what read() begins with)
-    return _Conversation(summary, opened, lambda: store.read(session))
+    return _Conversation(summary, store.opened(session), lambda: store.read(session))
 
 
 def _as_markdown(conversation: _Conversation) -> str:

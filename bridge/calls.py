@@ -10,7 +10,7 @@ session that is loaded shows no other end, and knows no file whose text the mode
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
@@ -19,7 +19,9 @@ from anyio.lowlevel import checkpoint_if_cancelled
 
 from bridge import knowledge, permits
 from bridge.acp.editor import SessionEditor
+from bridge.acp.person import CallPerson
 from bridge.answer import ending
+from bridge.beside import beside
 from bridge.core import policy, updates
 from bridge.core.content import attached
 from bridge.core.effects import FunctionCall
@@ -70,7 +72,7 @@ class Toolbox:
         self, blocks: Sequence[Item], session: Session, editor: SessionEditor
     ) -> tuple[Item, ...]:
         """The blocks of a prompt, with what its links to files show."""
-        nobody = editor.person("")
+        nobody = CallPerson(editor, "")
         return await followed(blocks, session, self.means(session, editor, nobody, lambda _: None))
 
     def calls(self, session: Session, editor: SessionEditor, calls: Sequence[Pair]) -> "Calls":
@@ -203,13 +205,13 @@ class Calls:
         if isinstance(prepared, Result):
             return prepared
         await checkpoint_if_cancelled()
+        runs = prepared.access.action == "run"
         if prepared.rewrite is not None:
             await self._session.announce(announced.card_id, prepared.rewrite)
-        elif prepared.access.action == "run":
+        elif runs:
             await self._session.settle()
         self._started.add(announced.card_id)
         self._editor.update(updates.progress(announced.card_id, status="in_progress"))
-        runs = prepared.access.action == "run"
         with self._session.looks.command() if runs else nullcontext():
             return await self._watched(announced, prepared)
 
@@ -250,11 +252,9 @@ class Calls:
         """Run the call; what a command prints is shown while it runs."""
         if announced.card.kind != "execute" and not prepared.live:
             return await prepared.run()
-        async with anyio.create_task_group() as tasks:
+        async with beside() as tasks:
             tasks.start_soon(self._screens[announced.card_id].refresh)
-            result = await prepared.run()
-            tasks.cancel_scope.cancel()
-        return result  # pyright: ignore[reportPossiblyUnboundVariable] (a task group swallows nothing here)
+            return await prepared.run()
 
     def _context(self, announced: Announced) -> Context:
         session = self._session
@@ -263,7 +263,7 @@ class Calls:
             announced.card_id,
             self._editor.can.terminal_output and announced.card.kind == "execute",
         )
-        person = self._editor.person(announced.card_id)
+        person = CallPerson(self._editor, announced.card_id)
         return self._toolbox.means(session, self._editor, person, screen.add)
 
     def _finish(self, call: FunctionCall, announced: Announced, result: Result) -> None:
@@ -307,7 +307,7 @@ class _Screen:
     terminal: bool
     _new: str = ""
     _tail: str = ""
-    _shown: bool = field(default=False)
+    _shown: bool = False
 
     def add(self, text: str) -> None:
         self._new += text

@@ -28,10 +28,10 @@ def interrupted(call: OpenCall) -> Returned:
 
 def _finding(change: Changing) -> str:
     now = present(change.path)
-    digest = None if now is None else now.digest
-    if digest == change.after:
+    held = None if now is None else now.digest
+    if held == change.after:
         found = f"its change of {change.path} was made"
-    elif digest == change.before:
+    elif held == change.before:
         found = f"its change of {change.path} was not made"
     else:
         found = f"{change.path} holds something else by now, so read it first"

@@ -7,6 +7,7 @@ Rule 4: reading takes one line at a time; a line that is damaged costs itself al
 """
 
 import errno
+import fcntl
 import os
 import stat
 from collections.abc import Generator, Iterable, Iterator
@@ -21,11 +22,6 @@ from bridge.core.records import Record, Titled, decode, encode
 from bridge.core.secrets import conceal
 from bridge.errors import BridgeError
 from bridge.label import Label, label_path, new_label_path, read_label, write_label
-
-try:
-    import fcntl
-except ImportError:  # native Windows, where no session is ever opened
-    fcntl = None
 
 _BLOCK = 64 * 1024
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -121,9 +117,10 @@ class Journal:
         if self._path is not None and self._descriptor is not None:
             beside = (label_path(self._path), new_label_path(self._path), torn_path(self._path))
             try:
-                self.copies.delete()
-                for path in (*beside, self._path):
+                for path in beside:
                     path.unlink(missing_ok=True)
+                self.copies.delete()
+                self._path.unlink(missing_ok=True)
             finally:
                 os.close(self._descriptor)
                 self._descriptor = None
@@ -219,8 +216,7 @@ def _told(deed: str) -> Generator[None]:
 def _open(path: Path, flags: int) -> int:
     descriptor = os.open(path, _APPEND | flags, 0o600)
     try:
-        if fcntl is not None:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         # Whoever held the lock until now may have deleted the file.
         if not os.path.samestat(os.fstat(descriptor), os.stat(path, follow_symlinks=False)):
             raise _no_file()

@@ -8,7 +8,7 @@ Rule 3: such a file is read once, when a session is opened.
 import os
 import stat
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
@@ -62,39 +62,38 @@ def narrowed(config: Config, machine_file: Path | None, cwd: str) -> Narrowed:
         if file is None or text is None:
             continue
         found, left_out = _parsed(file, text)
-        lines = line_numbers(text)
-
-        def remark(key: str, why: str, *, file: Path = file, lines: Lines = lines) -> None:
-            where = tuple(key.split("."))
-            line = min((at for path, at in lines.items() if path[: len(where)] == where), default=1)
-            remarks.append(f"{file}:{line}: {key} is left out: {why}")
-
-        for key in left_out:
-            remark(key, "only your own config.toml may set it")
-        config = _with_narrower(config, found, remark)
+        config, widening = _with_narrower(config, found)
         rules += _rules(found.permissions, shown or str(file), ("deny", "ask"))
+        remarks += _remarks(file, text, {**left_out, **widening})
     return Narrowed(config, tuple(rules), tuple(remarks))
 
 
-Lines = Mapping[tuple[str, ...], int]
+def _remarks(file: Path, text: str, reasons: Mapping[str, str]) -> Iterator[str]:
+    """What is said of the settings that are left out, by their dotted names."""
+    lines = line_numbers(text)
+    for key, why in reasons.items():
+        where = tuple(key.split("."))
+        line = min((at for path, at in lines.items() if path[: len(where)] == where), default=1)
+        yield f"{file}:{line}: {key} is left out: {why}"
 
 
-def _with_narrower(config: Config, found: _Narrower, remark: Callable[[str, str], None]) -> Config:
-    """The configuration with each setting that is not wider than it was."""
+def _with_narrower(config: Config, found: _Narrower) -> tuple[Config, dict[str, str]]:
+    """The configuration with each setting that is not wider than it was; why others are not."""
     changed: dict[str, str] = {}
+    left_out: dict[str, str] = {}
     for key, values in _STRICTER.items():
         value = getattr(found, key)
         if value is not None and values.index(value) >= values.index(getattr(config, key)):
             changed[key] = value
         elif value is not None:
-            remark(key, "it would widen what your config.toml allows")
+            left_out[key] = "it would widen what your config.toml allows"
     if found.default_model is not None and found.default_model in config.models:
         changed["default_model"] = found.default_model
     elif found.default_model is not None:
-        remark("default_model", "your config.toml has no such model")
+        left_out["default_model"] = "your config.toml has no such model"
     if found.permissions.allow:
-        remark("permissions.allow", "only your own config.toml may allow something")
-    return config.model_copy(update=changed) if changed else config
+        left_out["permissions.allow"] = "only your own config.toml may allow something"
+    return config.model_copy(update=changed) if changed else config, left_out
 
 
 def _rules(table: Permissions, source: str, sorts: tuple[Sort, ...]) -> Iterator[Rule]:
@@ -128,13 +127,14 @@ def _text(file: Path) -> str | None:
         os.close(descriptor)
 
 
-def _parsed(file: Path, text: str) -> tuple[_Narrower, list[str]]:
-    """What narrows, and the names of settings that are not for such a file."""
+def _parsed(file: Path, text: str) -> tuple[_Narrower, dict[str, str]]:
+    """What narrows, and why other settings are left out."""
     try:
         tables: dict[str, Any] = tomllib.loads(text)
     except (ValueError, RecursionError) as error:
         raise ConfigError(syntax(file, text, str(error))) from None
-    left_out = [key for key in tables if key in KEYS[""] and key not in _KEYS[""]]
+    own = [key for key in tables if key in KEYS[""] and key not in _KEYS[""]]
+    left_out = dict.fromkeys(own, "only your own config.toml may set it")
     kept = {key: value for key, value in tables.items() if key not in left_out}
     try:
         return _Narrower.model_validate(kept), left_out

@@ -30,7 +30,8 @@ from bridge.acp.editor import SessionEditor
 from bridge.config import Config
 from bridge.core.recorded import FORMAT, Lines, message, take_server_secrets
 from bridge.core.records import Item, Learned
-from bridge.core.scrub import SCRUBBED, scrubbed
+from bridge.core.scrub import scrubbed
+from bridge.core.secrets import HIDDEN
 from bridge.core.wire import load_object
 from bridge.errors import BridgeError, ConfigError, ModelError
 from bridge.responses.answer import Reply
@@ -322,7 +323,7 @@ def _plain_config(table: dict[str, Any]) -> dict[str, Any]:
         if isinstance(value, dict):
             inner = cast("dict[str, Any]", value)
             table[name] = (
-                dict.fromkeys(inner, SCRUBBED) if name in _FREE_TABLES else _plain_config(inner)
+                dict.fromkeys(inner, HIDDEN) if name in _FREE_TABLES else _plain_config(inner)
             )
         elif name == "base_url" and isinstance(value, str):
             scheme, _, rest = value.partition("://")

@@ -33,7 +33,6 @@ from bridge.core.records import (
     Announced,
     Changing,
     Compacted,
-    Cost,
     Extended,
     GoalChanged,
     Hosted,
@@ -190,8 +189,8 @@ class Session:
         """The permission rules of all files."""
         self.remarks: tuple[str, ...] = ()
         """What was left out of the project's settings."""
-        self._declined: set[tuple[int, Access]] = set()
-        """Wider limits that the person refused, with the number of the prompt."""
+        self._declined: set[Access] = set()
+        """Wider limits that the person refused since the last prompt."""
         self.described_mode: Mode | None = None
         """The mode that the last request spoke of; None before the first."""
         self.is_closed = False
@@ -210,7 +209,7 @@ class Session:
         self.warming: anyio.CancelScope | None = None
         """Of the request that prepares the server for the first prompt, once it was made."""
         self.extended = Extended(0)
-        """The last time that the person allowed more of them."""
+        """The last time that the person let it spend more."""
         self.caching = Caching()
         self._refused: dict[str, set[str]] = {}
         """Parameters that a model's server has refused, by the model's maker."""
@@ -227,17 +226,12 @@ class Session:
         """What is applied and still to be written down, in order: the disk was full."""
 
     @property
-    def cost(self) -> Cost | None:
-        """What all answers so far cost, as far as that is known."""
-        return self.meter.cost
-
-    @property
     def usage(self) -> Update | None:
         """What the editor is shown of the context window; None where the server counts nothing."""
         window = self.model.context_window
         if window is None or not self.meter.tokens:
             return None
-        return updates.usage(self.history.tokens, window, self.cost)
+        return updates.usage(self.history.tokens, window, self.meter.cost)
 
     @property
     def model(self) -> Model:
@@ -406,11 +400,11 @@ class Session:
     def decline(self, access: Access) -> None:
         """The person refused this; a refusal of wider limits stands until the next prompt."""
         if access.wider:
-            self._declined.add((self._prompts_made, access))
+            self._declined.add(access)
 
     def declined(self, access: Access) -> bool:
         """Whether it would be asked again what the person has just refused."""
-        return (self._prompts_made, access) in self._declined
+        return access in self._declined
 
     def cancel(self) -> None:
         """Stop the running prompt and all that wait; does nothing when there is none."""
@@ -455,6 +449,7 @@ class Session:
         match record:
             case Prompted(prompt=number):
                 self._prompts_made = max(self._prompts_made, number)
+                self._declined.clear()
             case Responded(response=number, seen=seen):
                 self._responses_made = max(self._responses_made, number)
                 self._cards.update(one.card_id for one in seen if isinstance(one, Announced))
@@ -482,12 +477,6 @@ class Session:
 
     def _set(self, switched: Switched) -> None:
         before = reach(self.mode, self.permission)
-        self._put(switched)
-        after = reach(self.mode, self.permission)
-        if REACHES.index(after) < REACHES.index(before):
-            self.jobs.narrow(after)
-
-    def _put(self, switched: Switched) -> None:
         match switched.option:
             case "mode":
                 self.mode = "plan" if switched.value == "plan" else "default"
@@ -498,6 +487,9 @@ class Session:
                 self.effort = switched.value
             case "permission":
                 self.permission = _known_preset(self.config, switched.value)
+        after = reach(self.mode, self.permission)
+        if REACHES.index(after) < REACHES.index(before):
+            self.jobs.narrow(after)
 
 
 def now() -> str:

@@ -73,11 +73,28 @@ class Store:
         """What the person allowed or denied for good in this folder."""
         return Answers(self._folder and self._folder.with_name("permissions"), cwd)
 
+    def opened(self, session: str) -> Opened:
+        """The first record of a session; BridgeError where this program cannot go on from it."""
+        with _told(session), open_file(self._path(session)) as file:
+            line = file.readline(_LONGEST_HEADER)
+        version = format_of(line)
+        if version not in (None, FORMAT):
+            raise BridgeError(
+                f'the file of session "{session}" has format {version}, this program knows '
+                f"{FORMAT}: load it with the version of responses-acp that wrote it"
+            )
+        opened = decode(line)
+        if not isinstance(opened, Opened) or opened.session != session:
+            raise BridgeError(
+                f'the file of session "{session}" is damaged: its first line is bad; delete it or '
+                "put a copy in its place"
+            )
+        return opened
+
     def load(self, session: str, directories: tuple[str, ...] = ()) -> Stored:
         """Open a stored session to go on with it: locked, and its end mended."""
-        path = self._path(session)
+        path, opened = self._path(session), self.opened(session)
         with _told(session):
-            opened = self._header(session)
             label = _label(path) or Label(session, opened.cwd)
             journal = Journal(path, replace(label, directories=directories, pid=os.getpid()))
             journal.resume()
@@ -85,8 +102,8 @@ class Store:
 
     def read(self, session: str) -> Generator[Record]:
         """The records of a session, which may be open elsewhere, one at a time."""
+        self.opened(session)
         with _told(session):
-            self._header(session)
             file = open_file(self._path(session))
         with file:
             yield from read(file, session)
@@ -138,31 +155,6 @@ class Store:
             return None
         return self._folder / f"{session}.jsonl"
 
-    def _header(self, session: str) -> Opened:
-        """The first record; BridgeError where this program cannot go on from it."""
-        with open_file(self._path(session)) as file:
-            line = file.readline(_LONGEST_HEADER)
-        version = format_of(line)
-        if version not in (None, FORMAT):
-            raise BridgeError(
-                f'the file of session "{session}" has format {version}, this program knows '
-                f"{FORMAT}: load it with the version of responses-acp that wrote it"
-            )
-        opened = decode(line)
-        if not isinstance(opened, Opened) or opened.session != session:
-            raise BridgeError(
-                f'the file of session "{session}" is damaged: its first line is bad; delete it or '
-                "put a copy in its place"
-            )
-        return opened
-
-
-def unknown_session(session: str) -> EditorError:
-    """The answer for a session id that nobody knows."""
-    return EditorError(
-        NOT_FOUND, "unknown session: it was never stored, or was deleted", {"sessionId": session}
-    )
-
 
 def timestamp(nanoseconds: int) -> str:
     """Nanoseconds of the epoch as RFC 3339 in UTC, to the millisecond."""
@@ -176,7 +168,11 @@ def _told(session: str) -> Generator[None]:
     try:
         yield
     except FileNotFoundError as error:
-        raise unknown_session(session) from error
+        raise EditorError(
+            NOT_FOUND,
+            "unknown session: it was never stored, or was deleted",
+            {"sessionId": session},
+        ) from error
     except OSError as error:
         raise BridgeError(
             f'the file of session "{session}" cannot be opened: {error.strerror}; it must be a '

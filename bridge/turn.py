@@ -6,7 +6,6 @@ Rule 3: a turn knows its session, editor, model and workbench by argument and sh
 so that one can run inside another.
 """
 
-import re
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -19,6 +18,7 @@ import anyio
 from bridge import commands, context, log, spending
 from bridge.acp.editor import SessionEditor
 from bridge.answer import Answer
+from bridge.commands import Reply
 from bridge.compaction import Compaction
 from bridge.config import Provider
 from bridge.core import goal as goals
@@ -28,7 +28,7 @@ from bridge.core.effects import Call, Effect, Failed, Finished, Usage
 from bridge.core.records import Forgotten, Item, Noted, Prompted, Titled, Told
 from bridge.core.repeats import Repeats
 from bridge.core.response import Response
-from bridge.core.written import company, typed, with_names, with_places
+from bridge.core.written import company, title_of, typed, with_names, with_places
 from bridge.errors import BridgeError, Fault, ModelError
 from bridge.exchange import ModelPort, attempt, provider_of, wait_notice
 from bridge.options import Choice, all_options
@@ -49,13 +49,6 @@ _NO_ANSWER = "The model ended its turn without an answer."
 
 _WITH_GOAL = "With the goal came:"
 
-_TITLE_WORDS, _TITLE_BYTES = 5, 40
-_USER_REQUEST = r"(?s)<user_request>(.*?)</user_request>"
-_UNPRINTABLE = (
-    r"\x1b\[[0-9;?]*[ -/]*[@-~]"
-    r"|[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]"
-)
-
 
 @frozen
 class Turn:
@@ -68,29 +61,34 @@ class Turn:
 
     async def run(self, prompt: Prompt) -> StopReason:
         """Answer one prompt to its end; BridgeError if that fails for good."""
-        session = self.session
-        content = user_content(prompt.blocks)
+        session, blocks = self.session, prompt.blocks
         before = all_options(session)
         if commands.find_own(session, self.bench.user_folder):
             self.editor.update(updates.commands(commands.menu(session)))
-        reply = commands.reply_to(session, typed(prompt.blocks), with_places(prompt.blocks))
+        reply = commands.reply_to(session, typed(blocks), with_places(blocks))
         self._show_changes(before)
+        shown = blocks
         if reply is None or reply.is_for_model:
             self._learn()
-        shown = await self._shown(prompt) if reply is None or reply.is_for_model else ()
+            shown = await self.bench.follow(blocks, session, self.editor, self.bench.load)
         if reply is None:
-            content = user_content(shown)
             self._note_switch()
-        session.record(
-            Prompted(session.next_prompt(), prompt.blocks, content, now(), reply is None)
-        )
+        content = user_content(shown if reply is None else blocks)
+        session.record(Prompted(session.next_prompt(), blocks, content, now(), reply is None))
         if (unkept := session.journal.complaint()) is not None:
             self.editor.notice("warning", unkept)
         self._tell_faults()
         budget = _Budget(session.config.max_turn_requests)
-        if reply is None:
-            self._entitle(with_names(prompt.blocks))
-            return await self._work(budget)
+        if reply is not None:
+            return await self._carry_out(reply, user_content(company(shown, blocks)), budget)
+        self._entitle(with_names(blocks))
+        return await self._work(budget)
+
+    async def _carry_out(
+        self, reply: Reply, more: tuple[Item, ...], budget: "_Budget"
+    ) -> StopReason:
+        """Do what a slash command is for; more: what came with it for the model."""
+        session = self.session
         if reply.compact is not None:
             if not await self._may_spend():
                 return "max_turn_requests"
@@ -104,7 +102,6 @@ class Turn:
                 self._show_size()
         if text:
             self._tell(text)
-        more = user_content(company(shown, prompt.blocks))
         if reply.message is not None:
             self._entitle(reply.message)
             self._note_switch()
@@ -112,19 +109,14 @@ class Turn:
             return await self._work(budget)
         return await self._pursue(budget, more) if reply.pursue else "end_turn"
 
-    async def _shown(self, prompt: Prompt) -> tuple[Item, ...]:
-        """The blocks of a prompt, and what its links to files show."""
-        bench = self.bench
-        return await bench.follow(prompt.blocks, self.session, self.editor, bench.load)
-
-    async def _pursue(self, budget: "_Budget", more: Sequence[Item]) -> StopReason:
+    async def _pursue(self, budget: "_Budget", more: tuple[Item, ...]) -> StopReason:
         """Work on the goal in rounds, until it is reported, stopped or out of rounds.
 
         more: what came with it.
         """
         session = self.session
         if more:
-            session.record(Noted(_WITH_GOAL, tuple(more)))
+            session.record(Noted(_WITH_GOAL, more))
         while (
             session.goal_armed
             and session.goal.status == "active"
@@ -223,14 +215,7 @@ class Turn:
             self.editor.notice("warning", wait_notice(fault, attempt, most, seconds))
             silence.announced(seconds)
 
-        async def show(effects: list[Effect]) -> None:
-            if effects:
-                silence.heard()
-            if any(isinstance(effect, Call) for effect in effects):
-                answer.tools = (await self.bench.load()).tools_of(self.session)
-            answer.show(effects)
-            await self.editor.room()
-
+        show = partial(self._show, answer, silence)
         while True:
             body = self._body(remedies)
             answer.sends(body)
@@ -250,6 +235,14 @@ class Turn:
                 else:
                     repeats, after = 1, None
             attempts.append(Response(attempts[-1]))
+
+    async def _show(self, answer: Answer, silence: Silence, effects: list[Effect]) -> None:
+        if effects:
+            silence.heard()
+        if any(isinstance(effect, Call) for effect in effects):
+            answer.tools = (await self.bench.load()).tools_of(self.session)
+        answer.show(effects)
+        await self.editor.room()
 
     @property
     def _provider(self) -> Provider:
@@ -321,7 +314,7 @@ class Turn:
             self.editor.notice("warning", blindness)
         if window is not None:
             used = usage.input_tokens + usage.output_tokens
-            self.editor.update(updates.usage(used, window, self.session.cost))
+            self.editor.update(updates.usage(used, window, self.session.meter.cost))
 
     def _show_size(self) -> None:
         """Show the size of a conversation that got shorter."""
@@ -372,11 +365,3 @@ class _Budget:
         """Whether one more is allowed; it then counts as made."""
         self._left -= 1
         return self._left >= 0
-
-
-def title_of(text: str) -> str:
-    """A short title: the first words of what the user asked, printable and cut at a character."""
-    request_part = re.search(_USER_REQUEST, text)
-    words = re.sub(_UNPRINTABLE, "", request_part[1] if request_part else text).split()
-    title = " ".join(words[:_TITLE_WORDS])
-    return title.encode("utf-8", "replace")[:_TITLE_BYTES].decode("utf-8", "ignore").strip()

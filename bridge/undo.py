@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 from bridge.acp.editor import SessionEditor
+from bridge.answer import ending
 from bridge.core import updates
 from bridge.core.changes import FileChange
 from bridge.core.records import Announced, Forgotten, Noted, Responded, Returned, Undone
@@ -169,9 +170,7 @@ def _end(session: Session, editor: SessionEditor, card: Announced, done: Sequenc
         ok=bool(done),
         shown=card.card.shown if done else None,
     )
-    session.conclude(
-        returned, lambda end: editor.update(updates.outcome(end, execute=False, terminal=False))
-    )
+    session.conclude(returned, lambda end: editor.update(ending(end, card, editor)))
 
 
 def _report(done: Sequence[str], left: Sequence[str]) -> str:

@@ -9,8 +9,8 @@ import os
 import uuid
 
 from bridge.acp.peer import Message, Peer, Request
-from bridge.core.handshake import BadHandshake, initialize
-from bridge.errors import INVALID_PARAMS, BridgeError, ConfigError, EditorError, to_editor
+from bridge.core.hello import BadHandshake, initialize
+from bridge.errors import INVALID_PARAMS, BridgeError, ConfigError, EditorError
 
 SENTENCE = (
     "responses-acp does not run on native Windows: install it inside WSL and let the editor "
@@ -40,8 +40,7 @@ def _answer(peer: Peer, request: Request) -> None:
     try:
         peer.result(request.id, _result(request))
     except BridgeError as error:
-        answer = to_editor(error)
-        peer.error(request.id, answer.code, answer.message, answer.data)
+        peer.refuse(request.id, error)
 
 
 def _result(request: Request) -> dict[str, object]:

@@ -7,6 +7,7 @@ import pytest
 
 from bridge.copies import Copies
 from bridge.core.changes import Changes, FileChange, OpenCall
+from bridge.core.handshake import Capabilities
 from bridge.core.history import INTERRUPTED
 from bridge.core.records import (
     Announced,
@@ -133,6 +134,7 @@ class Editor:
     """Takes what it is shown; is asked nothing."""
 
     def __init__(self) -> None:
+        self.can = Capabilities()
         self.shown: list[object] = []
 
     def update(self, update: object) -> None:

@@ -2,9 +2,8 @@
 
 import pytest
 
-from bridge.core.scrub import SCRUBBED, scrubbed, scrubbed_values
-
-GONE = SCRUBBED
+from bridge.core.scrub import scrubbed, scrubbed_values
+from bridge.core.secrets import HIDDEN as GONE
 
 
 @pytest.mark.parametrize(

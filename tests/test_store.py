@@ -246,6 +246,7 @@ def test_a_session_that_could_not_be_mended_or_deleted_is_free_for_another_try(
         with pytest.raises(BridgeError, match="Not a directory"):
             store.delete("s1")
     assert _descriptors(file) == []
+    assert [one.label.cwd for one in store.summaries()] == ["/w"]
     store.load("s1").journal.close()
     (tmp_path / "s1.files").unlink()
     assert store.delete("s1")

@@ -3,7 +3,7 @@
 import pytest
 
 from bridge.core.records import Item
-from bridge.core.written import company, typed, with_names, with_places
+from bridge.core.written import company, title_of, typed, with_names, with_places
 
 
 def text(given: str) -> Item:
@@ -43,3 +43,19 @@ def test_the_company_is_all_but_what_was_written() -> None:
     written = [text("/fix"), FILE, link("/b")]
     shown = [*written, text("what the link shows"), PICTURE]
     assert company(shown, written) == (FILE, link("/b"), text("what the link shows"), PICTURE)
+
+
+@pytest.mark.parametrize(
+    ("asked", "title"),
+    [
+        ("Fix the build of this project", "Fix the build of this"),
+        ("<rules>Short.</rules>\n<user_request>\nFix\nit\n</user_request> now", "Fix it"),
+        ("a\x1b[31mb\u202ec\x00d", "abcd"),
+        ("é" * 30, "é" * 20),
+        ("x" * 39 + "é", "x" * 39),
+        ("\ud800 half", "? half"),
+        (" \n", ""),
+    ],
+)
+def test_a_title_is_the_first_words_short_and_printable(asked: str, title: str) -> None:
+    assert title_of(asked) == title

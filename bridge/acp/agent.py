@@ -40,6 +40,8 @@ class Pending:
     run: Callable[[], Awaitable[Answered]]
     scope: CancelScope | None = None
     """Ends it when the editor gives the request up; None: it is finished all the same."""
+    given_up: Answered | None = None
+    """The answer where it was ended so; None: an error says it."""
 
 
 async def _no_key(_: Provider) -> None:

@@ -13,7 +13,7 @@ import anyio
 
 from bridge.acp.peer import Peer, Reply
 from bridge.core.wire import Json
-from bridge.errors import INTERNAL_ERROR, BridgeError, EditorError, to_editor
+from bridge.errors import INTERNAL_ERROR, BridgeError, EditorError
 
 
 class Output(Protocol):
@@ -27,7 +27,8 @@ class Output(Protocol):
 @dataclass(eq=False, slots=True)
 class _Waiting:
     arrived: anyio.Event = field(default_factory=anyio.Event)
-    reply: Reply | None = None
+    reply: Reply = field(init=False)
+    """Stands there once it has arrived."""
 
 
 class Connection:
@@ -56,8 +57,7 @@ class Connection:
 
     def refuse(self, request: str | int | None, error: BridgeError) -> None:
         """Answer a request of the editor's with an error."""
-        answer = to_editor(error)
-        self._peer.error(request, answer.code, answer.message, answer.data)
+        self._peer.refuse(request, error)
         self.flush()
 
     async def request(self, method: str, params: Mapping[str, object]) -> Json:
@@ -100,9 +100,7 @@ class Connection:
             self._output.write(data)
 
 
-def _result(reply: Reply | None) -> Json:
-    if reply is None:
-        raise EditorError(INTERNAL_ERROR, "the editor did not answer")
+def _result(reply: Reply) -> Json:
     if reply.error is None:
         return reply.result
     code = reply.error.get("code")

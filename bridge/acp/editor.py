@@ -14,24 +14,9 @@ from bridge.core import updates
 from bridge.core.handshake import Capabilities
 from bridge.core.rule import Offer
 from bridge.core.updates import Update
-from bridge.core.wire import JsonObject, dump, encode
+from bridge.core.wire import dump, encode
 from bridge.errors import EditorError
-from tools.base import Answers, Approved, Filled, NoAnswer, Question, Rejected
-from tools.frozen import frozen
-
-_MOST_BUTTONS = 6
-
-_PLAN_QUESTION = "Approve this plan and leave plan mode?"
-_APPROVE = "Approve"
-_KEEP = "Keep planning"
-_CANCELLED = (
-    "request_user_input was cancelled by the user; go on without an answer, or ask in plain text"
-)
-_NO_CHANNEL = "no user-interaction channel is available: ask in plain text and end your turn"
-_NO_REVIEW = (
-    "no user-interaction channel is available to review the plan; ask the user to switch the "
-    "session mode instead"
-)
+from tools.base import Filled
 
 
 class SessionEditor:
@@ -89,15 +74,6 @@ class SessionEditor:
         chosen = await self._choose(call, options, {"responses-acp": told})
         return next((offer for offer in offers if offer.id == chosen), None)
 
-    def person(self, card_id: str) -> "CallPerson":
-        """The person, asked on behalf of one call."""
-        return CallPerson(self, card_id)
-
-    async def form(self, card_id: str, message: str, schema: Update) -> Mapping[str, Any] | None:
-        """The content of an accepted form; None for everything else."""
-        filled = await self.fill(card_id, message, schema)
-        return filled.content if filled.action == "accept" else None
-
     async def fill(self, card_id: str, message: str, schema: Mapping[str, Any]) -> Filled:
         """What became of a form; an odd answer is one that was dismissed."""
         params: Update = {
@@ -107,7 +83,7 @@ class SessionEditor:
             "message": message,
             "requestedSchema": dict(schema),
         }
-        answer = _object(await self._ask("elicitation/create", updates.fitted(params)))
+        answer = await self._ask("elicitation/create", updates.fitted(params))
         action, content = answer.get("action"), answer.get("content")
         if action == "accept" and isinstance(content, dict):
             return Filled("accept", _object(answer["content"]))
@@ -125,8 +101,7 @@ class SessionEditor:
 
     async def buffer(self, path: str) -> str | None:
         """The text of a file as the editor has it, saved or not; None where it does not say."""
-        answer = _object(await self._ask("fs/read_text_file", self._about(path)))
-        content = answer.get("content")
+        content = (await self._ask("fs/read_text_file", self._about(path))).get("content")
         return content if isinstance(content, str) else None
 
     async def set_buffer(self, path: str, text: str) -> bool:
@@ -149,158 +124,20 @@ class SessionEditor:
         params: Update = {"sessionId": self._session, "toolCall": call, "options": options}
         if meta is not None:
             params["_meta"] = meta
-        answer = _object(await self._ask("session/request_permission", params))
-        outcome = _object(answer.get("outcome"))
+        outcome = _object((await self._ask("session/request_permission", params)).get("outcome"))
         chosen = outcome.get("optionId") if outcome.get("outcome") == "selected" else None
         return next((one["optionId"] for one in options if one["optionId"] == chosen), None)
 
-    async def _ask(self, method: str, params: Update) -> object:
+    async def _ask(self, method: str, params: Update) -> Mapping[str, Any]:
+        """The answer; nothing where the editor refused."""
         try:
-            return await self._connection.request(method, params)
+            return _object(await self._connection.request(method, params))
         except EditorError:
-            return None
+            return {}
 
     def _line(self, update: Update) -> bytes:
         params = {"sessionId": self._session, "update": update}
         return dump({"jsonrpc": "2.0", "method": "session/update", "params": params}) + b"\n"
-
-
-@frozen
-class CallPerson:
-    """The person in front of the editor; asked by a form, or else by permission buttons."""
-
-    editor: SessionEditor
-    card_id: str
-
-    async def review(self, plan: str) -> Approved | Rejected | NoAnswer:
-        """Show the plan and wait."""
-        if self.editor.can.form:
-            message = f"{_PLAN_QUESTION}\n\n{plan}"
-            return _verdict(await self.editor.form(self.card_id, message, _REVIEW_FORM))
-        chosen = await self.editor.pick(self.card_id, _PLAN_QUESTION, (_APPROVE, _KEEP))
-        if chosen is None:
-            return NoAnswer(_NO_REVIEW)
-        return Approved() if chosen == _APPROVE else Rejected()
-
-    async def ask(
-        self, title: str, message: str, questions: tuple[Question, ...]
-    ) -> Answers | NoAnswer:
-        """Put questions and wait."""
-        if self.editor.can.form:
-            form = _question_form(title, questions)
-            content = await self.editor.form(self.card_id, message, form)
-            return NoAnswer(_CANCELLED) if content is None else _answers(content, questions)
-        if len(questions) != 1 or not 0 < len(questions[0].options) <= _MOST_BUTTONS:
-            return NoAnswer(_NO_CHANNEL)
-        return await self._pick_one(questions[0])
-
-    async def fill(self, message: str, form: Mapping[str, object]) -> Filled:
-        """Show a form and wait; without a way to show one nobody has agreed to anything."""
-        if not self.editor.can.form:
-            return Filled("decline")
-        return await self.editor.fill(self.card_id, message, form)
-
-    async def _pick_one(self, question: Question) -> Answers | NoAnswer:
-        labels = [option.label for option in question.options]
-        no_answer = "Other (answer in the chat)"
-        chosen = await self.editor.pick(self.card_id, question.question, (*labels, no_answer))
-        if chosen not in labels:
-            return NoAnswer(_CANCELLED)
-        return Answers({question.id: (chosen,)})
-
-
-_REVIEW_FORM: JsonObject = {
-    "type": "object",
-    "title": "Plan review",
-    "properties": {
-        "choice": {
-            "type": "string",
-            "title": _PLAN_QUESTION,
-            "description": "Choose one option, or fill a custom answer below.",
-            "oneOf": [
-                {
-                    "const": _APPROVE,
-                    "title": f"{_APPROVE}: Leave plan mode; the plan is carried out from the "
-                    "next step.",
-                },
-                {
-                    "const": _KEEP,
-                    "title": f"{_KEEP}: Stay in plan mode; feedback goes back to the model.",
-                },
-            ],
-        },
-        "custom": {
-            "type": "string",
-            "title": "Custom answer",
-            "description": "Optional free-form answer. Leave empty to use the selected option.",
-        },
-    },
-    "required": [],
-}
-
-
-def _verdict(content: Mapping[str, Any] | None) -> Approved | Rejected:
-    """Consent is the one choice, with nothing typed beside it."""
-    if content is None:
-        return Rejected()
-    custom = str(content.get("custom") or "").strip()
-    if custom:
-        return Rejected(custom)
-    return Approved() if content.get("choice") == _APPROVE else Rejected()
-
-
-def _question_form(title: str, questions: Sequence[Question]) -> Update:
-    form: Update = {"type": "object"}
-    if title:
-        form["title"] = title
-    form["properties"] = {question.id: _property(question) for question in questions}
-    form["required"] = [question.id for question in questions]
-    return form
-
-
-def _property(question: Question) -> Update:
-    named = {"title": question.header or question.question, "description": question.question}
-    if question.multi_select and question.options:
-        return {"type": "array", **named, "items": _items(question)}
-    return {"type": "string", **named, **_enumeration(question, "oneOf", "enum")}
-
-
-def _items(question: Question) -> Update:
-    # A list of described choices has no type beside anyOf in the protocol's schema.
-    choices = _enumeration(question, "anyOf", "enum")
-    return choices if "anyOf" in choices else {"type": "string", **choices}
-
-
-def _enumeration(question: Question, described: str, plain: str) -> Update:
-    if not question.options:
-        return {}
-    if not any(option.description for option in question.options):
-        return {plain: [option.label for option in question.options]}
-    return {
-        described: [
-            {
-                "const": option.label,
-                "title": f"{option.label}: {option.description}"
-                if option.description
-                else option.label,
-            }
-            for option in question.options
-        ]
-    }
-
-
-def _answers(content: Mapping[str, Any], questions: Sequence[Question]) -> Answers | NoAnswer:
-    """The answers, if every question has one that was offered."""
-    chosen: dict[str, tuple[str, ...]] = {}
-    for question in questions:
-        value = content.get(question.id)
-        values = cast("list[Any]", value) if isinstance(value, list) else [value]
-        labels = [option.label for option in question.options]
-        texts = tuple(one for one in values if isinstance(one, str))
-        if len(texts) < len(values) or (labels and not set(texts) <= set(labels)):
-            return NoAnswer(f'the answer to "{question.id}" is none that was offered; ask again')
-        chosen[question.id] = texts
-    return Answers(chosen)
 
 
 def _object(value: object) -> Mapping[str, Any]:

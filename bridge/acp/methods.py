@@ -18,7 +18,7 @@ from bridge.acp import schema, sessions
 from bridge.acp.agent import Agent, Answered, Pending, RequestId
 from bridge.acp.peer import Note, Reply, Request
 from bridge.config import Provider
-from bridge.core import content, handshake, updates
+from bridge.core import content, handshake, hello, updates
 from bridge.core.records import Item
 from bridge.core.wire import JsonObject
 from bridge.errors import (
@@ -34,6 +34,7 @@ from bridge.session import Prompt, Session
 from tools.frozen import frozen
 
 P = TypeVar("P", bound=BaseModel)
+R = TypeVar("R")
 
 
 def take(agent: Agent, message: Request | Note | Reply) -> None:
@@ -48,24 +49,33 @@ def take(agent: Agent, message: Request | Note | Reply) -> None:
 
 
 def _serve(agent: Agent, request: RequestId, method: str, params: JsonObject) -> None:
-    if method in METHODS or method == "session/prompt":
+    if method in METHODS:
         log.detail(f"asked for {method}")
+    answered: Answered | Pending | None = None  # where it fails, that is answered at once
+    with _answering_failures(agent, request, method):
+        answered = _handle(agent, method, params)
+    match answered:
+        case Answered():
+            _answered(agent, request, answered)
+        case Pending(scope=scope):
+            if scope is not None:
+                agent.scopes[request] = scope
+            agent.tasks.start_soon(_answer_later, agent, request, method, answered)
+
+
+@contextmanager
+def _answering_failures(agent: Agent, request: RequestId, method: str) -> Generator[None]:
+    """What goes wrong inside is the answer."""
     try:
-        answered = _handle(agent, request, method, params)
+        yield
     except BridgeError as error:
         agent.connection.refuse(request, error)
     except Exception as error:  # noqa: BLE001 (the seam: a fault of ours ends one request)
-        _internal(agent, request, error, method)
-    else:
-        match answered:
-            case Answered():
-                _answered(agent, request, answered)
-            case Pending(scope=scope):
-                if scope is not None:
-                    agent.scopes[request] = scope
-                agent.tasks.start_soon(_answer_later, agent, request, method, answered)
-            case None:
-                pass
+        log.fault(error, method)
+        agent.connection.refuse(
+            request,
+            BridgeError("internal error of responses-acp; its log file says where it happened"),
+        )
 
 
 def _answered(agent: Agent, request: RequestId, answered: Answered) -> None:
@@ -75,25 +85,19 @@ def _answered(agent: Agent, request: RequestId, answered: Answered) -> None:
 
 
 async def _answer_later(agent: Agent, request: RequestId, method: str, pending: Pending) -> None:
+    answered = pending.given_up
     try:
-        with pending.scope or CancelScope():
-            _answered(agent, request, await pending.run())
-            return
-        agent.connection.refuse(request, EditorError(REQUEST_CANCELLED, "the request was given up"))
-    except BridgeError as error:
-        agent.connection.refuse(request, error)
-    except Exception as error:  # noqa: BLE001 (the seam: a fault of ours ends one request)
-        _internal(agent, request, error, method)
+        with _answering_failures(agent, request, method):
+            with pending.scope or CancelScope():
+                answered = await pending.run()
+            if answered is None:
+                raise EditorError(REQUEST_CANCELLED, "the request was given up")
+            _answered(agent, request, answered)
     finally:
         agent.scopes.pop(request, None)
 
 
-def _handle(
-    agent: Agent, request: RequestId, method: str, params: JsonObject
-) -> Answered | Pending | None:
-    if method == "session/prompt":
-        _prompt(agent, request, schema.read(schema.PromptParams, params))
-        return None
+def _handle(agent: Agent, method: str, params: JsonObject) -> Answered | Pending:
     row = METHODS.get(method)
     if row is None:
         raise EditorError(
@@ -114,21 +118,14 @@ def _note(agent: Agent, method: str, params: JsonObject) -> None:
         log.say(f"ignored a notification with bad params: {method}")
 
 
-def _internal(agent: Agent, request: RequestId, error: Exception, where: str) -> None:
-    log.fault(error, where)
-    agent.connection.refuse(
-        request, BridgeError("internal error of responses-acp; its log file says where it happened")
-    )
-
-
 # -- initialize and authenticate -----------------------------------------------------------------
 
 
 def _initialize(agent: Agent, params: schema.AnyParams) -> Answered:
     given = params.model_extra or {}
     try:
-        result = handshake.initialize(given)
-    except handshake.BadHandshake as error:
+        result = hello.initialize(given)
+    except hello.BadHandshake as error:
         raise EditorError(INVALID_PARAMS, str(error)) from None
     agent.can = handshake.client_capabilities(given)
     return Answered(result)
@@ -136,7 +133,7 @@ def _initialize(agent: Agent, params: schema.AnyParams) -> Answered:
 
 def _authenticate(agent: Agent, params: schema.AuthenticateParams) -> Answered | Pending:
     """Look for the key anew; where a program prints it, that runs and may be given up."""
-    if params.method_id == handshake.TERMINAL_METHOD:
+    if params.method_id == hello.TERMINAL_METHOD:
         # ACP, Authentication: a method of type "terminal" must not be passed to `authenticate`.
         raise EditorError(INVALID_PARAMS, "methodId: this method is run in a terminal")
     agent.forget_keys()
@@ -162,7 +159,7 @@ def _of_method(method: str) -> Generator[None]:
     try:
         yield
     except LoginRequired:
-        if method != handshake.AUTH_METHOD:
+        if method != hello.AUTH_METHOD:
             raise EditorError(INVALID_PARAMS, "methodId: unknown authentication method") from None
         raise
 
@@ -224,41 +221,26 @@ def _when_loaded(
 # -- prompts -------------------------------------------------------------------------------------
 
 
-def _prompt(agent: Agent, request: RequestId, params: schema.PromptParams) -> None:
+def _prompt(agent: Agent, params: schema.PromptParams) -> Pending:
+    """Run one prompt when its turn has come."""
     session = agent.session(params.session_id)
     agent.demand_login()
     prompt = Prompt(_checked(params.prompt))
     agent.hide_secrets(session)
     session.prompts.append(prompt)
-    agent.scopes[request] = prompt.scope
-    agent.tasks.start_soon(_answer, agent, request, session, prompt)
 
-
-async def _answer(agent: Agent, request: RequestId, session: Session, prompt: Prompt) -> None:
-    """Run one prompt when its turn has come, and answer it."""
-    stop = "cancelled"
-    failure: BridgeError | None = None
-    try:
-        with prompt.scope:
+    async def run() -> Answered:
+        try:
             await agent.loaded(session)
             async with session.turn:
                 _check(prompt.blocks, images=session.model.images)
                 stop = await agent.answer(session, agent.editor(session), prompt)
-    except BridgeError as error:
-        failure = error
-    except Exception as error:  # noqa: BLE001 (the seam: a fault of ours ends one prompt)
-        log.fault(error, "session/prompt")
-        failure = BridgeError(
-            "internal error of responses-acp; its log file says where it happened"
-        )
-    finally:
-        session.prompts.remove(prompt)
-        agent.scopes.pop(request, None)
-    if failure is None:
-        agent.connection.result(request, {"stopReason": stop})
-    else:
-        agent.connection.refuse(request, failure)
-    prompt.answered.set()
+            return Answered({"stopReason": stop})
+        finally:
+            session.prompts.remove(prompt)
+            prompt.answered.set()  # whoever waits for it goes on after the answer is out
+
+    return Pending(run, prompt.scope, given_up=Answered({"stopReason": "cancelled"}))
 
 
 def _checked(blocks: list[schema.ContentBlock]) -> tuple[Item, ...]:
@@ -295,37 +277,29 @@ def _cancel_request(agent: Agent, params: schema.CancelRequestParams) -> None:
 
 
 @frozen
-class Method(Generic[P]):
-    """One method: what its params must be, and what answers it."""
+class Row(Generic[P, R]):
+    """One method: what its params must be, and what handles it."""
 
     params: type[P]
-    handle: Callable[[Agent, P], Answered | Pending]
+    handle: Callable[[Agent, P], R]
 
 
-@frozen
-class Notification(Generic[P]):
-    """One notification: what its params must be, and what heeds it."""
-
-    params: type[P]
-    handle: Callable[[Agent, P], None]
-
-
-METHODS: dict[str, Method[Any]] = {
-    "initialize": Method(schema.AnyParams, _initialize),
-    "authenticate": Method(schema.AuthenticateParams, _authenticate),
-    "logout": Method(schema.AnyParams, _logout),
-    "session/new": Method(schema.WorkspaceParams, sessions.new),
-    "session/load": Method(schema.LoadSessionParams, sessions.load),
-    "session/resume": Method(schema.LoadSessionParams, sessions.resume),
-    "session/list": Method(schema.ListSessionsParams, sessions.listed),
-    "session/close": Method(schema.SessionParams, sessions.close),
-    "session/delete": Method(schema.SessionParams, sessions.delete),
-    "session/set_mode": Method(schema.SetModeParams, _set_mode),
-    "session/set_config_option": Method(schema.SetConfigOptionParams, _set_option),
+METHODS: dict[str, Row[Any, Answered | Pending]] = {
+    "initialize": Row(schema.AnyParams, _initialize),
+    "authenticate": Row(schema.AuthenticateParams, _authenticate),
+    "logout": Row(schema.AnyParams, _logout),
+    "session/new": Row(schema.WorkspaceParams, sessions.new),
+    "session/load": Row(schema.LoadSessionParams, sessions.load),
+    "session/resume": Row(schema.LoadSessionParams, sessions.resume),
+    "session/list": Row(schema.ListSessionsParams, sessions.listed),
+    "session/close": Row(schema.SessionParams, sessions.close),
+    "session/delete": Row(schema.SessionParams, sessions.delete),
+    "session/set_mode": Row(schema.SetModeParams, _set_mode),
+    "session/set_config_option": Row(schema.SetConfigOptionParams, _set_option),
+    "session/prompt": Row(schema.PromptParams, _prompt),
 }
-"""Beside these stands session/prompt, whose answer comes later."""
 
-NOTES: dict[str, Notification[Any]] = {
-    "session/cancel": Notification(schema.SessionParams, _cancel),
-    "$/cancel_request": Notification(schema.CancelRequestParams, _cancel_request),
+NOTES: dict[str, Row[Any, None]] = {
+    "session/cancel": Row(schema.SessionParams, _cancel),
+    "$/cancel_request": Row(schema.CancelRequestParams, _cancel_request),
 }

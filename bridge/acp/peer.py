@@ -6,8 +6,7 @@ Rule 1: feed() and end() never raise on what an editor sends. A line that is no 
 here, once, and the next line is read as if nothing had been.
 Rule 2: a notification or an answer is never answered, however wrong it is.
 Rule 3: an id goes back exactly as it came.
-Rule 4: before `initialize` was seen nothing else is served; whoever refuses the handshake sets
-`initialized` back.
+Rule 4: before an `initialize` has come nothing else is served, whatever becomes of that.
 """
 
 from collections.abc import Mapping
@@ -15,7 +14,14 @@ from typing import TypeAlias, TypeGuard
 
 from bridge.core import wire
 from bridge.core.wire import Json, JsonObject
-from bridge.errors import INVALID_PARAMS, INVALID_REQUEST, PARSE_ERROR
+from bridge.errors import (
+    INVALID_PARAMS,
+    INVALID_REQUEST,
+    PARSE_ERROR,
+    BridgeError,
+    EditorError,
+    to_editor,
+)
 from tools.frozen import frozen
 
 Id: TypeAlias = str | int | None
@@ -58,7 +64,7 @@ class Peer:
     """One connection; owner of the unfinished line, the outbox and the ids of our requests."""
 
     def __init__(self, *, initialized: bool = False, limit: int = _LONGEST_LINE) -> None:
-        self.initialized = initialized
+        self._initialized = initialized
         self._limit = limit
         self._pieces: list[bytes] = []
         self._size = 0
@@ -91,10 +97,6 @@ class Peer:
         self._outbox.clear()
         return data
 
-    def raw(self, line: bytes) -> None:
-        """Send a line that is ready, line end included."""
-        self._outbox.append(line)
-
     def request(self, method: str, params: Mapping[str, object]) -> int:
         """Ask the editor; the Reply will bear the id returned."""
         self._last_id += 1
@@ -109,19 +111,14 @@ class Peer:
         """Answer a request."""
         self._send({"id": request, "result": result})
 
-    def error(
-        self, request: Id, code: int, message: str, data: Mapping[str, object] | None = None
-    ) -> None:
+    def refuse(self, request: Id, error: BridgeError) -> None:
         """Answer a request that failed."""
-        error: dict[str, object] = {"code": code, "message": message}
-        self._send({"id": request, "error": error if data is None else {**error, "data": data}})
+        answer = to_editor(error)
+        told = {"code": answer.code, "message": answer.message, "data": answer.data}
+        self._send({"id": request, "error": told})
 
     def _send(self, members: Mapping[str, object]) -> None:
         self._outbox.append(wire.dump({"jsonrpc": "2.0", **members}) + b"\n")
-
-    def _refuse(self, request: Id, code: int, message: str) -> None:
-        # Clients read the sentence from different places, so it stands in all of them.
-        self.error(request, code, message, {"details": message, "error": message})
 
     def _add(self, piece: bytes) -> None:
         """More of the current line; one that got too long is dropped up to its end."""
@@ -131,16 +128,18 @@ class Peer:
             self._pieces.append(piece)
         elif fitted:
             self._pieces.clear()
-            self._refuse(None, PARSE_ERROR, f"Parse error: a line of over {self._limit} bytes")
+            self.refuse(
+                None, EditorError(PARSE_ERROR, f"Parse error: a line of over {self._limit} bytes")
+            )
 
     def _message(self, line: bytes) -> Message | None:
         try:
             value = wire.load(line)
         except ValueError:
-            self._refuse(None, PARSE_ERROR, "Parse error: not one JSON value in UTF-8")
+            self.refuse(None, EditorError(PARSE_ERROR, "Parse error: not one JSON value in UTF-8"))
             return None
         if not isinstance(value, dict):
-            self._refuse(None, INVALID_REQUEST, "Invalid request: not a JSON object")
+            self.refuse(None, EditorError(INVALID_REQUEST, "Invalid request: not a JSON object"))
             return None
         if "method" not in value and ("result" in value or "error" in value):
             return _reply(value)
@@ -149,22 +148,24 @@ class Peer:
     def _call(self, value: JsonObject) -> Message | None:
         method, request = value.get("method"), value.get("id")
         if value.get("jsonrpc") != "2.0" or not isinstance(method, str) or not _is_id(request):
-            self._refuse(None, INVALID_REQUEST, "Invalid request: not JSON-RPC 2.0")
+            self.refuse(None, EditorError(INVALID_REQUEST, "Invalid request: not JSON-RPC 2.0"))
             return None
         params = value.get("params")
         params = {} if params is None else params
         if "id" not in value:
-            if not self.initialized or not isinstance(params, dict):
+            if not self._initialized or not isinstance(params, dict):
                 return None
             return Note(method, params)
-        if not self.initialized and method != "initialize":
-            self._refuse(request, INVALID_REQUEST, "Invalid request: initialize comes first")
+        if not self._initialized and method != "initialize":
+            self.refuse(
+                request, EditorError(INVALID_REQUEST, "Invalid request: initialize comes first")
+            )
             return None
         if not isinstance(params, dict):
-            self._refuse(request, INVALID_PARAMS, "params: must be an object")
+            self.refuse(request, EditorError(INVALID_PARAMS, "params: must be an object"))
             return None
         # At once, not when it is answered: the next request may be in the same bytes.
-        self.initialized = True
+        self._initialized = True
         return Request(request, method, params)
 
 

@@ -5,6 +5,7 @@ Rule 2: a change that was taken back is forgotten.
 """
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from bridge.core.records import Announced, Changing, Prompted, Record, Responded, Returned, Undone
 from tools.frozen import frozen
@@ -50,8 +51,7 @@ class Changes:
                 self._made.setdefault(self._prompt, []).append(record)
                 call = self._open.get(record.card_id)
                 if call is not None:
-                    opened = OpenCall(call.card_id, call.call_id, call.custom, record)
-                    self._open[record.card_id] = opened
+                    self._open[record.card_id] = replace(call, change=record)
             case Returned(card_id=card_id):
                 self._open.pop(card_id, None)
             case Undone(prompt=number):
@@ -88,5 +88,5 @@ def _by_file(changes: Iterable[Changing]) -> list[FileChange]:
     found: dict[str, FileChange] = {}
     for change in changes:
         known = found.get(change.path, FileChange(change.path, change.before, ()))
-        found[change.path] = FileChange(change.path, known.before, (*known.after, change.after))
+        found[change.path] = replace(known, after=(*known.after, change.after))
     return list(found.values())

@@ -1,23 +1,12 @@
-"""`initialize`: what we answer, and what the client's part of it means for us.
+"""What the client says of itself in `initialize`, and what that means for us; hello.py answers it.
 
 Rule 1: garbage anywhere in the client's capabilities is "not supported", never an error.
-Rule 2: the answer itself lives in hello.py, which loads before anything else.
 """
 
 from collections.abc import Mapping
 from typing import cast
 
-from bridge.core.hello import AUTH_METHOD, TERMINAL_METHOD, BadHandshake, initialize
 from tools.frozen import frozen
-
-__all__ = [
-    "AUTH_METHOD",
-    "TERMINAL_METHOD",
-    "BadHandshake",
-    "Capabilities",
-    "client_capabilities",
-    "initialize",
-]
 
 
 @frozen

@@ -39,7 +39,7 @@ def decide(
     asking, asked = first(rules, "ask", name, access, scope)
     if asked == "yes":
         return Decision(Ask(), f"The rule {_named(asking)} asks.", is_final=True)
-    for rule in filter(None, (denying, asking)):
+    if rule := denying or asking:
         return Decision(Ask(), f"It may be what the rule {_named(rule)} is about.", is_final=True)
     if verdict == Ask() and _may_be_allowed(mode, access):
         allowed = allowing(rules, name, access, scope)

@@ -107,9 +107,11 @@ def _covers(rule: Rule, command: Sequence[Word]) -> bool:
 
 
 def _begins(words: tuple[str, ...], command: Sequence[Word]) -> bool:
+    if not words:
+        return True
     first = command[: len(words)]
-    if not words or any(word.pattern for word in first):
-        return not words
+    if any(word.pattern for word in first):
+        return False
     texts = (program(first[0].text), *(word.text for word in first[1:]))
     return texts == words and not (goes_astray(command, len(first)) or _runs_more(words, command))
 
@@ -157,18 +159,17 @@ def first(
     return perhaps, "no" if perhaps is None else "perhaps"
 
 
-def allowing(rules: Iterable[Rule], name: str, access: Access, scope: Scope) -> Rule | None:
+def allowing(rules: Sequence[Rule], name: str, access: Access, scope: Scope) -> Rule | None:
     """The rule by which the call may run; several may allow the commands of one line together."""
-    known = list(rules)
-    rule, fit = first(known, "allow", name, access, scope)
+    rule, fit = first(rules, "allow", name, access, scope)
     if fit == "yes" or access.action != "run" or access.line is None:
         return rule
-    return _covering([one for one in known if one.sort == "allow"], access.line)
+    return _covering(rules, access.line)
 
 
 def _covering(rules: Iterable[Rule], line: Line) -> Rule | None:
     """The first of the rules that allow each command of the line that does more than read."""
-    shell = [rule for rule in rules if rule.tool == "shell" and not rule.exact]
+    shell = [one for one in rules if (one.sort, one.tool) == ("allow", "shell") and not one.exact]
     found = [next((rule for rule in shell if _covers(rule, one)), None) for one in line.plain]
     if not all(rule or reads for rule, reads in zip(found, line.reads, strict=True)):
         return None

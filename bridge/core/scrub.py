@@ -7,20 +7,20 @@ Rule 2: the name beside a secret stays, so that the text still makes sense.
 import re
 from typing import Any, cast
 
-SCRUBBED = "[secret removed]"
+from bridge.core.secrets import HIDDEN
 
 _VALUE = r"(?!\[secret removed)[^\s\"'`,;)}\]]{6,}"
 
 _FORMS: tuple[tuple[str, str], ...] = (
     # Whole keys by their beginnings: OpenAI and alike, GitHub, GitLab, Slack, Google, AWS, Stripe.
-    (r"\b(?:sk|pk|rk)[-_](?:[A-Za-z0-9]+[-_])*[A-Za-z0-9_-]{16,}", SCRUBBED),
-    (r"\b(?:ghp|gho|ghu|ghs|ghr)_[A-Za-z0-9]{20,}|\bgithub_pat_[A-Za-z0-9_]{20,}", SCRUBBED),
-    (r"\bglpat-[A-Za-z0-9_-]{16,}|\bxox[abprs]-[A-Za-z0-9-]{10,}", SCRUBBED),
-    (r"\bAIza[A-Za-z0-9_-]{30,}|\b(?:AKIA|ASIA)[A-Z0-9]{16}\b", SCRUBBED),
-    (r"\bhf_[A-Za-z0-9]{20,}|\bnpm_[A-Za-z0-9]{30,}|\bpypi-[A-Za-z0-9_-]{30,}", SCRUBBED),
+    (r"\b(?:sk|pk|rk)[-_](?:[A-Za-z0-9]+[-_])*[A-Za-z0-9_-]{16,}", HIDDEN),
+    (r"\b(?:ghp|gho|ghu|ghs|ghr)_[A-Za-z0-9]{20,}|\bgithub_pat_[A-Za-z0-9_]{20,}", HIDDEN),
+    (r"\bglpat-[A-Za-z0-9_-]{16,}|\bxox[abprs]-[A-Za-z0-9-]{10,}", HIDDEN),
+    (r"\bAIza[A-Za-z0-9_-]{30,}|\b(?:AKIA|ASIA)[A-Z0-9]{16}\b", HIDDEN),
+    (r"\bhf_[A-Za-z0-9]{20,}|\bnpm_[A-Za-z0-9]{30,}|\bpypi-[A-Za-z0-9_-]{30,}", HIDDEN),
     # JSON Web Tokens and private keys.
-    (r"\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*", SCRUBBED),
-    (r"(?s)-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)", SCRUBBED),
+    (r"\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*", HIDDEN),
+    (r"(?s)-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)", HIDDEN),
     # Headers, addresses with a password, and assignments to names that say what they hold.
     (r"(?i)\b(authorization[\"']?\s*[:=]\s*+[\"']?+(?:bearer|basic|token)?+\s*+)" + _VALUE, r"\1"),
     (r"(?i)\b(bearer\s+)[A-Za-z0-9._~+/-]{12,}=*", r"\1"),
@@ -32,7 +32,7 @@ _FORMS: tuple[tuple[str, str], ...] = (
     ),
 )
 _PATTERNS = [
-    (re.compile(form), kept if kept == SCRUBBED else f"{kept}{SCRUBBED}") for form, kept in _FORMS
+    (re.compile(form), kept if kept == HIDDEN else f"{kept}{HIDDEN}") for form, kept in _FORMS
 ]
 
 
@@ -49,7 +49,7 @@ def scrubbed_values(value: Any) -> Any:
         return scrubbed(value)
     if isinstance(value, dict):
         return {
-            scrubbed(key): SCRUBBED if _is_named(key, item) else scrubbed_values(item)
+            scrubbed(key): HIDDEN if _is_named(key, item) else scrubbed_values(item)
             for key, item in cast("dict[str, Any]", value).items()
         }
     if isinstance(value, list):
@@ -59,5 +59,5 @@ def scrubbed_values(value: Any) -> Any:
 
 def _is_named(key: str, item: Any) -> bool:
     """The name alone says that the text is a secret."""
-    named = isinstance(item, str) and scrubbed(f"{key}: {'x' * 12}").endswith(SCRUBBED)
+    named = isinstance(item, str) and scrubbed(f"{key}: {'x' * 12}").endswith(HIDDEN)
     return named and bool(item)

@@ -7,7 +7,6 @@ Rule 3: long texts are split over chunks; what cannot be split is cut in the mid
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Literal, TypeAlias, cast
 
 from bridge.core.history import INTERRUPTED
@@ -36,9 +35,9 @@ LONGEST_CHUNK = 150_000
 """Characters of one text chunk: under 1 MiB on the wire even where each takes six bytes."""
 LONGEST_LINE = 1_000_000
 """Bytes: some clients stop reading at long lines."""
-LONGEST_ASIDE = 1000
+_LONGEST_ASIDE = 1000
 """Characters of a text that stands beside what it is about."""
-LONGEST_REPEATED = 16 * 1024
+_LONGEST_REPEATED = 16 * 1024
 """Characters of an argument that a question shows a second time."""
 WHOLE_DIFF = 64 * 1024
 """Bytes up to which a diff carries both whole texts."""
@@ -95,10 +94,8 @@ def renewal(call: Announced, *, cwd: str, terminal: bool) -> Update:
 
 def question(call: Announced, shown: tuple[Shown, ...] | None, reason: str) -> Update:
     """The call as a permission dialog shows it: complete, since some do not know the card."""
-    card = call.card if shown is None else replace(call.card, shown=shown)
-    card = replace(card, shown=(*card.shown, Text(reason)))
     update = announcement(call, cwd="", terminal=False)
-    update["content"] = content(card.shown)
+    update["content"] = content((*(call.card.shown if shown is None else shown), Text(reason)))
     update["rawInput"] = _unrepeated(update["rawInput"], update["content"])
     del update["sessionUpdate"], update["name"]
     return fitted(update)
@@ -118,9 +115,9 @@ def printed(card_id: str, text: str, *, terminal: bool) -> Update:
 
 def outcome(returned: Returned, *, execute: bool, terminal: bool, streamed: bool = False) -> Update:
     """The last word of a call; `streamed`: the terminal card has the output already."""
-    shown = (Text(returned.text),) if returned.shown is None else returned.shown
-    if execute and returned.shown is None:
-        shown = (Console(returned.text),)
+    shown = returned.shown
+    if shown is None:
+        shown = ((Console if execute else Text)(returned.text),)
     update = progress(returned.card_id, status="completed" if returned.ok else "failed")
     if returned.title is not None:
         update["title"] = returned.title
@@ -272,7 +269,7 @@ def fitted(update: Update) -> Update:
 
 def aside(text: str) -> str:
     """A text that is not what matters, without its middle where it is long."""
-    return cut(text, LONGEST_ASIDE)
+    return cut(text, _LONGEST_ASIDE)
 
 
 def _unrepeated(arguments: Mapping[str, object], blocks: Iterable[Update]) -> Update:
@@ -284,7 +281,7 @@ def _unrepeated(arguments: Mapping[str, object], blocks: Iterable[Update]) -> Up
         if isinstance(text, str)
     ]
     return {
-        name: cut(value, LONGEST_REPEATED)
+        name: cut(value, _LONGEST_REPEATED)
         if isinstance(value, str) and any(value in text for text in shown)
         else value
         for name, value in arguments.items()

@@ -6,11 +6,20 @@ content may accompany a command). None of that may change what a command is told
 Rule 1: what is embedded is never written; a link is, where the text has a place for it.
 """
 
+import re
 import shlex
 from collections.abc import Callable, Iterable, Sequence
 
 from bridge.core.link import spots
 from bridge.core.records import Item
+
+_TITLE_WORDS, _TITLE_BYTES = 5, 40
+_USER_REQUEST = r"(?s)<user_request>(.*?)</user_request>"
+"""How one client marks what the person wrote, behind instructions of its own."""
+_UNPRINTABLE = (
+    r"\x1b\[[0-9;?]*[ -/]*[@-~]"
+    r"|[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]"
+)
 
 
 def typed(blocks: Iterable[Item]) -> str:
@@ -33,6 +42,14 @@ def with_names(blocks: Iterable[Item]) -> str:
 def company(blocks: Iterable[Item], written: Sequence[Item]) -> tuple[Item, ...]:
     """The blocks without the texts that were written."""
     return tuple(block for block in blocks if block.get("type") != "text" or block not in written)
+
+
+def title_of(text: str) -> str:
+    """A short title: the first words of what the user asked, printable and cut at a character."""
+    request_part = re.search(_USER_REQUEST, text)
+    words = re.sub(_UNPRINTABLE, "", request_part[1] if request_part else text).split()
+    title = " ".join(words[:_TITLE_WORDS])
+    return title.encode("utf-8", "replace")[:_TITLE_BYTES].decode("utf-8", "ignore").strip()
 
 
 def _joined(blocks: Iterable[Item], told: Callable[[Item], str]) -> str:
