@@ -130,7 +130,7 @@ class Workspace:
                 shell=self.shell or Nobody(tmp=self.tmp),
                 seen=self.seen,
                 takes=self.takes,
-                is_barred=lambda _: self.barred,
+                is_barred=self.is_barred,
                 private=self.private,
                 readable=self.readable,
             )
