@@ -1,13 +1,14 @@
 """What the model is told of files that it has seen and a command has changed."""
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import anyio
 import pytest
 
-from tests.workspace import Nobody, Workspace
-from tools.base import Context, Prepared
+from tests.workspace import Workspace, context
+from tools.base import Prepared, Result
 from tools.environment import child_environment
 from tools.process import LocalShell
 from tools.shell import SHELL
@@ -18,19 +19,15 @@ pytestmark = pytest.mark.anyio
 async def run(here: Workspace, command: str) -> str:
     root = str(here.root)
     bound = SHELL.bind({"command": command, "description": "d"}, root)
-    context = Context(
-        cwd=root,
-        roots=(root,),
+    assert not isinstance(bound, Result)
+    given = replace(
+        context(root),
         files=here.files,
         shell=LocalShell(child_environment(os.environ, (), (), root), root),
         seen=here.seen,
-        person=Nobody(),
-        planning=False,
-        output=lambda _: None,
     )
-    assert not hasattr(bound, "ok")
     with anyio.fail_after(20):
-        prepared = await bound.prepare(context)  # pyright: ignore[reportAttributeAccessIssue, reportUnknownVariableType, reportUnknownMemberType] (it is no Result)
+        prepared = await bound.prepare(given)
         assert isinstance(prepared, Prepared)
         return (await prepared.run()).text
 

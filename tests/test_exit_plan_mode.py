@@ -1,64 +1,39 @@
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import replace
 
 import pytest
 
+from tests.workspace import Nobody, context
 from tools.base import (
     Access,
-    Answers,
     Approved,
     Card,
-    Context,
-    Filled,
     NoAnswer,
     PlanApproved,
     Prepared,
-    Question,
     Rejected,
     Result,
     Text,
 )
 from tools.exit_plan_mode import EXIT_PLAN_MODE
-from tools.local import LocalFiles
-from tools.process import LocalShell
-from tools.seen import Seen
 
 pytestmark = pytest.mark.anyio
 
 
-@dataclass
-class Reviewer:
-    verdict: Approved | Rejected | NoAnswer
-    plans: list[str] = field(default_factory=list[str])
+class Reviewer(Nobody):
+    def __init__(self, verdict: Approved | Rejected | NoAnswer) -> None:
+        super().__init__()
+        self.verdict = verdict
+        self.plans: list[str] = []
 
     async def review(self, plan: str) -> Approved | Rejected | NoAnswer:
         self.plans.append(plan)
         return self.verdict
 
-    async def ask(
-        self, title: str, message: str, questions: tuple[Question, ...]
-    ) -> Answers | NoAnswer:
-        raise AssertionError
-
-    async def fill(self, message: str, form: Mapping[str, object]) -> Filled:
-        raise AssertionError
-
 
 async def prepared(plan: str, person: Reviewer, *, planning: bool = True) -> Prepared | Result:
     bound = EXIT_PLAN_MODE.bind({"plan": plan}, "/work")
     assert not isinstance(bound, Result)
-    return await bound.prepare(
-        Context(
-            cwd="/work",
-            roots=("/work",),
-            files=LocalFiles(),
-            shell=LocalShell({}, "/tmp"),
-            seen=Seen(),
-            person=person,
-            planning=planning,
-            output=lambda _: None,
-        )
-    )
+    return await bound.prepare(replace(context("/work"), person=person, planning=planning))
 
 
 def test_the_card_shows_the_plan_under_its_first_heading() -> None:

@@ -1,27 +1,21 @@
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import replace
 
 import pytest
 
+from tests.workspace import Nobody, context
 from tools.base import (
     Access,
     Answers,
-    Approved,
     Card,
-    Context,
-    Filled,
     NoAnswer,
     Option,
     Prepared,
     Question,
-    Rejected,
     Result,
     Text,
 )
-from tools.local import LocalFiles
-from tools.process import LocalShell
 from tools.request_user_input import REQUEST_USER_INPUT
-from tools.seen import Seen
 
 pytestmark = pytest.mark.anyio
 
@@ -34,15 +28,11 @@ _CHOICE: dict[str, object] = {
 _TYPED: dict[str, object] = {"id": "name", "question": "What is it called?"}
 
 
-@dataclass
-class Asked:
-    reply: Answers | NoAnswer
-    heard: list[tuple[str, str, tuple[Question, ...]]] = field(
-        default_factory=list[tuple[str, str, tuple[Question, ...]]]
-    )
-
-    async def review(self, plan: str) -> Approved | Rejected | NoAnswer:
-        raise AssertionError
+class Asked(Nobody):
+    def __init__(self, reply: Answers | NoAnswer) -> None:
+        super().__init__()
+        self.reply = reply
+        self.heard: list[tuple[str, str, tuple[Question, ...]]] = []
 
     async def ask(
         self, title: str, message: str, questions: tuple[Question, ...]
@@ -50,26 +40,12 @@ class Asked:
         self.heard.append((title, message, questions))
         return self.reply
 
-    async def fill(self, message: str, form: Mapping[str, object]) -> Filled:
-        raise AssertionError
-
 
 async def prepared(arguments: Mapping[str, object], person: Asked) -> Prepared | Result:
     bound = REQUEST_USER_INPUT.bind(arguments, "/work")
     if isinstance(bound, Result):
         return bound
-    return await bound.prepare(
-        Context(
-            cwd="/work",
-            roots=("/work",),
-            files=LocalFiles(),
-            shell=LocalShell({}, "/tmp"),
-            seen=Seen(),
-            person=person,
-            planning=False,
-            output=lambda _: None,
-        )
-    )
+    return await bound.prepare(replace(context("/work"), person=person))
 
 
 def test_the_card_shows_the_questions() -> None:

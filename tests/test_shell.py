@@ -7,26 +7,18 @@ from pathlib import Path
 import anyio
 import pytest
 
+from tests.workspace import context
 from tools.base import (
     Access,
-    Answers,
-    Approved,
     Card,
     Console,
-    Context,
     Ended,
-    Filled,
     Hold,
-    NoAnswer,
     Prepared,
-    Question,
     Reach,
-    Rejected,
     Result,
     Text,
 )
-from tools.local import LocalFiles
-from tools.seen import Seen
 from tools.shell import CONFINED_SHELL, SHELL
 
 pytestmark = pytest.mark.anyio
@@ -65,19 +57,6 @@ class ScriptedShell:
         return self.ended
 
 
-class Nobody:
-    async def review(self, plan: str) -> Approved | Rejected | NoAnswer:
-        raise AssertionError
-
-    async def ask(
-        self, title: str, message: str, questions: tuple[Question, ...]
-    ) -> Answers | NoAnswer:
-        raise AssertionError
-
-    async def fill(self, message: str, form: Mapping[str, object]) -> Filled:
-        raise AssertionError
-
-
 @pytest.fixture
 def cwd(tmp_path: Path) -> str:
     root = tmp_path.resolve() / "work"
@@ -86,19 +65,6 @@ def cwd(tmp_path: Path) -> str:
     (root / "loop").symlink_to("loop")
     (root / "away").symlink_to("..")
     return str(root)
-
-
-def context(cwd: str, shell: ScriptedShell, output: Callable[[str], None]) -> Context:
-    return Context(
-        cwd=cwd,
-        roots=(cwd,),
-        files=LocalFiles(),
-        shell=shell,
-        seen=Seen(),
-        person=Nobody(),
-        planning=False,
-        output=output,
-    )
 
 
 def card(arguments: Mapping[str, object]) -> Card:
@@ -114,7 +80,7 @@ async def prepared(
     if isinstance(bound, Result):
         return bound
     with anyio.fail_after(10):
-        return await bound.prepare(context(cwd, shell, lambda _: None))
+        return await bound.prepare(replace(context(cwd), shell=shell))
 
 
 async def result(ended: Ended | OSError, arguments: Mapping[str, object], cwd: str) -> Result:
@@ -242,7 +208,7 @@ async def test_output_is_passed_on_while_the_command_runs(cwd: str) -> None:
     heard: list[str] = []
     bound = SHELL.bind({"command": "ls", "description": "d"}, cwd)
     assert not isinstance(bound, Result)
-    call = await bound.prepare(context(cwd, ScriptedShell(), heard.append))
+    call = await bound.prepare(replace(context(cwd), shell=ScriptedShell(), output=heard.append))
     assert isinstance(call, Prepared)
     await call.run()
     assert heard == ["live"]
@@ -306,7 +272,7 @@ async def confined(
     bound = CONFINED_SHELL.bind({"command": "make", "description": "d", **arguments}, cwd)
     assert not isinstance(bound, Result)
     with anyio.fail_after(10):
-        return await bound.prepare(context(cwd, shell, lambda _: None))
+        return await bound.prepare(replace(context(cwd), shell=shell))
 
 
 async def test_a_command_with_unseen_characters_is_not_said_to_be_held(cwd: str) -> None:

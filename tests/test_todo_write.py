@@ -1,12 +1,11 @@
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.workspace import Nobody
-from tools.base import Access, Card, Context, Result, Step
-from tools.local import LocalFiles
-from tools.seen import Seen
+from tests.workspace import context
+from tools.base import Access, Card, Result, Step
 from tools.todo_write import TODO_WRITE
 
 pytestmark = pytest.mark.anyio
@@ -17,18 +16,7 @@ async def called(folder: Path, todos: list[dict[str, Any]]) -> Result:
     if isinstance(bound, Result):
         return bound
     assert bound.card == Card("Update todo list")
-    nobody = Nobody()
-    context = Context(
-        cwd=str(folder),
-        roots=(str(folder),),
-        files=LocalFiles(),
-        shell=nobody,
-        seen=Seen(),
-        person=nobody,
-        planning=True,
-        output=lambda _: None,
-    )
-    prepared = await bound.prepare(context)
+    prepared = await bound.prepare(replace(context(str(folder)), planning=True))
     if isinstance(prepared, Result):
         return prepared
     assert prepared.access == Access("none")

@@ -1,57 +1,16 @@
-from collections.abc import Mapping
-
 import pytest
 
-from tools.base import (
-    Access,
-    Answers,
-    Approved,
-    Card,
-    Context,
-    Filled,
-    GoalReport,
-    NoAnswer,
-    Prepared,
-    Question,
-    Rejected,
-    Result,
-    Text,
-)
-from tools.local import LocalFiles
-from tools.process import LocalShell
-from tools.seen import Seen
+from tests.workspace import context
+from tools.base import Access, Card, GoalReport, Prepared, Result, Text
 from tools.update_goal import UPDATE_GOAL
 
 pytestmark = pytest.mark.anyio
 
 
-class Nobody:
-    async def review(self, plan: str) -> Approved | Rejected | NoAnswer:
-        raise AssertionError
-
-    async def ask(
-        self, title: str, message: str, questions: tuple[Question, ...]
-    ) -> Answers | NoAnswer:
-        raise AssertionError
-
-    async def fill(self, message: str, form: Mapping[str, object]) -> Filled:
-        raise AssertionError
-
-
 async def prepared(status: str, reason: str) -> tuple[Card, Prepared | Result]:
     bound = UPDATE_GOAL.bind({"status": status, "reason": reason}, "/work")
     assert not isinstance(bound, Result)
-    context = Context(
-        cwd="/work",
-        roots=("/work",),
-        files=LocalFiles(),
-        shell=LocalShell({}, "/tmp"),
-        seen=Seen(),
-        person=Nobody(),
-        planning=False,
-        output=lambda _: None,
-    )
-    return bound.card, await bound.prepare(context)
+    return bound.card, await bound.prepare(context("/work"))
 
 
 async def test_a_report_ends_the_goal() -> None:

@@ -1,12 +1,14 @@
 """A folder on disk with one session in it, whose model calls the file tools."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from tools.base import (
     Access,
+    Answers,
+    Approved,
     Change,
     Context,
     Ended,
@@ -17,6 +19,7 @@ from tools.base import (
     Prepared,
     Question,
     Reach,
+    Rejected,
     Result,
 )
 from tools.edit import EDIT
@@ -40,10 +43,12 @@ class Nobody:
     tmp: str = ""
     """What commands would see as /tmp."""
 
-    async def review(self, plan: str) -> NoAnswer:
+    async def review(self, plan: str) -> Approved | Rejected | NoAnswer:
         return NoAnswer("nobody is there")
 
-    async def ask(self, title: str, message: str, questions: tuple[Question, ...]) -> NoAnswer:
+    async def ask(
+        self, title: str, message: str, questions: tuple[Question, ...]
+    ) -> Answers | NoAnswer:
         return NoAnswer("nobody is there")
 
     async def hold(self) -> Hold:
@@ -63,6 +68,21 @@ class Nobody:
         git: bool = False,
     ) -> Ended:
         raise OSError("no shell")
+
+
+def context(cwd: str) -> Context:
+    """What a call may use in a session of this folder, with nobody there."""
+    nobody = Nobody()
+    return Context(
+        cwd=cwd,
+        roots=(cwd,),
+        files=LocalFiles(),
+        shell=nobody,
+        seen=Seen(),
+        person=nobody,
+        planning=False,
+        output=lambda _: None,
+    )
 
 
 @dataclass(slots=True)
@@ -91,27 +111,25 @@ class Workspace:
     def names(self) -> list[str]:
         return sorted(path.name for path in self.root.iterdir())
 
+    def bars(self, path: str) -> bool:
+        return self.barred
+
     async def prepare(self, tool: str, file_path: str, **arguments: Any) -> Prepared | Result:
         named = {FIRST.get(tool, "file_path"): file_path}
         bound = TOOLS[tool].bind({**named, **arguments}, str(self.root))
         if isinstance(bound, Result):
             return bound
-        nobody = Nobody(self.tmp)
-        context = Context(
-            cwd=str(self.root),
-            roots=(str(self.root),),
+        given = replace(
+            context(str(self.root)),
             files=self.files,
-            shell=nobody,
+            shell=Nobody(self.tmp),
             seen=self.seen,
-            person=nobody,
-            planning=False,
-            output=lambda _: None,
             takes=self.takes,
-            is_barred=lambda _: self.barred,
+            is_barred=self.bars,
             private=self.private,
             readable=self.readable,
         )
-        return await bound.prepare(context)
+        return await bound.prepare(given)
 
     async def call(self, tool: str, file_path: str, **arguments: Any) -> Result:
         """The call's result, with the workspace's path as ~."""
