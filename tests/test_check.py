@@ -22,10 +22,10 @@ from bridge.keys import Keys
 from bridge.responses.transport import Transport
 from tests.fake_responses import FakeResponses, Item, Reply, called, said, stream, thought
 from tests.test_keys import token
-from tests.test_proxy import CERTIFICATE, behind_a_proxy, no_proxy
+from tests.test_proxy import CERTIFICATE, behind_a_proxy
 from tools.layers import Layers
 
-__all__ = ["no_proxy"]  # a fixture that every test here is under
+pytestmark = pytest.mark.usefixtures("no_proxy")
 
 DAY = 86400.0
 DONE = Finished("completed", (), ())

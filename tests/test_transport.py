@@ -748,9 +748,9 @@ CERTIFICATE = Path(__file__).parent / "fixtures" / "responses" / "localhost.pem"
 
 
 @asynccontextmanager
-async def secure(fake: FakeResponses) -> AsyncGenerator[str]:
+async def secure(fake: FakeResponses, certificate: Path = CERTIFICATE) -> AsyncGenerator[str]:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(CERTIFICATE)
+    context.load_cert_chain(certificate)
     async with fake.serve(context) as base_url:
         yield base_url
 
@@ -798,12 +798,10 @@ async def test_a_certificate_may_be_trusted_by_name(
         ({"ALL_PROXY": "http://:8080"}, "ALL_PROXY cannot be used"),
     ],
 )
+@pytest.mark.usefixtures("no_proxy")
 async def test_an_unusable_setting_is_named(
     variables: dict[str, str], words: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name in ("ALL_PROXY", "HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY", "SSL_CERT_FILE"):
-        monkeypatch.delenv(name, raising=False)
-        monkeypatch.delenv(name.lower(), raising=False)
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
     with pytest.raises(ConfigError) as raised:
