@@ -128,8 +128,14 @@ def test_a_line_that_only_looks_like_a_record_is_damaged(line: dict[str, Any]) -
     assert decode(json.dumps(line).encode()) is None
 
 
-def test_an_item_that_is_odd_and_sound_is_kept() -> None:
-    item = {"role": "user", "content": [{"type": "input_text"}]}
+@pytest.mark.parametrize(
+    "item",
+    [
+        {"role": "user", "content": [{"type": "input_text"}]},
+        {"type": "function_call", "call_id": "c"},
+    ],
+)
+def test_an_item_that_is_odd_and_sound_is_kept(item: dict[str, Any]) -> None:
     assert decode(json.dumps({**RESPONDED, "items": [item]}).encode()) is not None
 
 
@@ -148,4 +154,4 @@ def test_an_effort_that_is_empty_is_none(tmp_path: Path) -> None:
     assert session.effort is None
     session.record(Switched("effort", ""))
     assert session.effort is None
-    assert "thought_level" not in dump(options.all_options(session))
+    assert "thought_level" not in str(options.all_options(session))
