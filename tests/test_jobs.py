@@ -16,7 +16,7 @@ import pytest
 from tests.fake_responses import FakeResponses, called, said, stream
 from tests.laws import Message
 from tests.stage import stage
-from tests.test_process import LONG, sleepers
+from tests.test_process import LONG, sleepers, until
 from tests.workspace import context
 from tools.base import Console, Ended, Hold, Prepared, Result, Shell
 from tools.environment import child_environment
@@ -67,12 +67,6 @@ async def desk(tmp_path: Path) -> AsyncGenerator[Desk]:
         with anyio.fail_after(20):
             await jobs.end()
     assert sleepers() == []
-
-
-async def until(is_so: Callable[[], bool]) -> None:
-    with anyio.fail_after(10):
-        while not is_so():  # noqa: ASYNC110 (nothing tells of processes)
-            await anyio.sleep(0.01)
 
 
 async def test_a_job_goes_on_and_its_output_is_told_once(tmp_path: Path) -> None:
