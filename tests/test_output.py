@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tools.output import HEAD, TAIL, Capture, one_line
+from tools.output import HEAD, TAIL, Capture, holds_unseen, one_line, spelled
 
 
 def printed(*pieces: bytes) -> tuple[str, str, Capture]:
@@ -138,6 +138,28 @@ def test_a_title_is_one_line_of_visible_characters() -> None:
     check_title("a\tb\r", "a\\tb")
     check_title("a\u202eb\u00a0c\x1b", "a\\u202eb\\xa0c\\x1b")
     check_title("\ud800x", "\\ud800x")
+    check_title("a\u3164b", "a\\u3164b")
     check_title("x" * 20, "x" * 20)
     check_title("x" * 21, "x" * 19 + "…")
     check_title("grün 🐍", "grün 🐍")
+
+
+def test_nothing_can_hide_in_what_is_spelled_out() -> None:
+    def check(text: str, told: str) -> None:
+        assert spelled(text, 100) == told
+
+    check(" a\n\tb ", "a\n\tb")
+    check("a\u202eb\u3164\r\nc", "a\\u202eb\\u3164\\r\nc")
+    check(f"a{' ' * 39}b", f"a{' ' * 39}b")
+    check(f"a{' ' * 40}b", "a [40 blanks] b")
+    check("a\n\n\n\nb", "a\n\n\n\nb")
+    check(f"a{chr(10) * 50}b", "a\n[50 empty lines]\nb")
+    check("x" * 100, "x" * 100)
+    check("x" * 50 + "y" + "z" * 50, f"{'x' * 50}\n[… 1 characters …]\n{'z' * 50}")
+
+
+def test_what_shows_nothing_is_noticed() -> None:
+    for text in ("\r", "a\u00a0b", "\u202e", "\u3164", "\x1b"):
+        assert holds_unseen(text)
+    for text in ("", "a b", "a\n\tb", "é🐍"):
+        assert not holds_unseen(text)

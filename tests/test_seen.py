@@ -57,6 +57,15 @@ def test_changed_bytes_are_found_with_the_digest_that_was_seen() -> None:
     assert sight(seen, at=stamp("new")).stamp.digest == "old"
 
 
+def test_what_a_command_changed_is_overtaken_until_it_is_seen_again() -> None:
+    seen = Seen()
+    seen.read("/f", stamp(), lines=1, shown=[])
+    seen.overtaken(["/f"])
+    assert (seen.is_overtaken("/f"), seen.is_overtaken("/g")) == (True, False)
+    seen.read("/f", stamp("new"), lines=1, shown=[])
+    assert not seen.is_overtaken("/f")
+
+
 def test_the_same_bytes_in_another_inode_are_known() -> None:
     seen = Seen()
     seen.read("/f", stamp(inode=1), lines=1, shown=[(1, 1)])
