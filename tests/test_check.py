@@ -279,8 +279,8 @@ async def looked(
     return {one.name: one for one in found}, hung, look
 
 
-def answers(*items: Item, model: str = "m") -> FakeResponses:
-    listed = Reply([json.dumps({"data": [{"id": model}]}).encode()])
+def answers(*items: Item) -> FakeResponses:
+    listed = Reply([b'{"data":[{"id":"m"}]}'])
     number = said(" ".join(map(str, range(1, 41))))
     call = called("c1", "report", '{"word":"ready"}')
     summary = thought("Let me count.")

@@ -311,7 +311,7 @@ async def test_wider_limits_are_for_one_command(stage: Stage, tmp_path: Path) ->
     assert (await planning.run("touch a", reach="workspace-write")).code == 0
 
 
-async def test_without_a_sandbox_commands_run_as_they_are(stage: Stage, tmp_path: Path) -> None:
+async def test_without_a_sandbox_commands_run_as_they_are(stage: Stage) -> None:
     for layers in (Layers(), replace(stage.shell.layers, working="")):
         bare = Stage(replace(stage.shell, layers=layers), stage.root)
         assert (await bare.run("mkdir .vscode && rmdir .vscode; echo x > /dev/null")).notes == ()

@@ -266,7 +266,7 @@ async def test_a_file_that_is_named_is_searched_though_git_ignores_it(
 
 @both
 async def test_files_beyond_the_largest_are_left_out_or_named(
-    tmp_path: Path, find: FindRipgrep, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, find: FindRipgrep
 ) -> None:
     with (tmp_path / "huge").open("wb") as file:
         file.write(b"x\n")
