@@ -29,8 +29,10 @@ from bridge.config import Config, Provider
 from bridge.confinement import Confinement
 from bridge.core import handshake
 from bridge.core.wire import JsonObject
+from bridge.folders import machine_file, state_folder, user_folder
 from bridge.session import Prompt, Session
 from bridge.store import Store
+from tools.late import patterns
 
 _FLUSH_SECONDS = 1.0
 """How long the end waits for an editor that does not read."""
@@ -70,7 +72,7 @@ async def run(
     recording: Any = None,
 ) -> None:
     """The agent, from its first message to its last; recording: that of bridge/recording.py."""
-    folder = configuration.state_folder()
+    folder = state_folder()
     log.start(folder, os.environ.get(log.VARIABLE, ""))
     peer = Peer(initialized=hello is not None)
     catalogues = Catalogues(folder)
@@ -85,7 +87,9 @@ async def run(
 
     if recording is not None:
         load_config = recording.record(stdio, load_config, os.environ)
-    answers = Answers(Confinement(folder), hide_key, _private(folder, config), recording)
+    own = user_folder(os.environ)
+    private = _private(folder, own, config)
+    answers = Answers(Confinement(folder), hide_key, private, recording)
     async with answers, anyio.create_task_group() as tasks:
 
         def discover(config: Config) -> None:
@@ -103,8 +107,8 @@ async def run(
             discover=discover,
             forget_keys=answers.forget_keys,
             find_key=answers.find_key,
-            machine_file=configuration.machine_file(),
-            user_folder=_user_folder(),
+            machine_file=machine_file(),
+            user_folder=None if own is None else str(own),
         )
         if hello is not None:
             agent.can = handshake.client_capabilities(hello)
@@ -206,7 +210,8 @@ class Answers:
 
     def _load(self) -> Any:
         """The workshop, to be opened; blocks."""
-        module: Any = import_module("bridge.workshop")
+        with patterns():
+            module: Any = import_module("bridge.workshop")
         self._confinement.expected()
         return module.workshop(self._confinement, self._private, self._on_key, self._tape)
 
@@ -234,14 +239,7 @@ class Answers:
         await self._discovery.run(config, agent.open_sessions)
 
 
-def _user_folder() -> str | None:
-    """Where the user's own things are, beside the configuration."""
-    file = configuration.default_file(os.environ)
-    return None if file is None else str(file.parent)
-
-
-def _private(state: Path | None, config: str | None) -> tuple[str, ...]:
+def _private(state: Path | None, own: Path | None, config: str | None) -> tuple[str, ...]:
     """Our own files and folders, which commands must not read."""
-    default = configuration.default_file(os.environ)
-    named = (state, default and default.parent, config and Path(config).absolute())
+    named = (state, own, config and Path(config).absolute())
     return tuple(str(path) for path in named if path)

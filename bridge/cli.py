@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 from bridge import __version__, archive, log
-from bridge.config import state_folder
 from bridge.demo import play
+from bridge.folders import state_folder
 from bridge.setup.editors import EDITORS
 from bridge.store import Store
 from bridge.windows import SENTENCE

@@ -6,7 +6,6 @@ Rule 1: whatever is wrong with it is a ConfigError that names file, line, key an
 Rule 2: the file says where a secret is and never what it is.
 """
 
-import os
 import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
@@ -48,6 +47,7 @@ from bridge.fields import (
     Words,
     is_local,
 )
+from bridge.folders import default_file, kept_file
 from bridge.kept import read_private
 from tools.frozen import frozen
 
@@ -422,31 +422,6 @@ def file_in_use(path: str | None, environment: Mapping[str, str]) -> Path | None
     return file if file is not None and _exists(file) else None
 
 
-def default_file(environment: Mapping[str, str]) -> Path | None:
-    """Where the user's file belongs on this system; None where the user has no such place."""
-    from platformdirs import user_config_path  # noqa: PLC0415 (not needed with --config)
-
-    folder = Path(environment.get("XDG_CONFIG_HOME", ""))
-    if folder.is_absolute():
-        folder /= "responses-acp"
-    else:
-        folder = user_config_path("responses-acp", appauthor=False)
-    return folder / "config.toml" if folder.is_absolute() and not _is_homeless(folder) else None
-
-
-def kept_file(environment: Mapping[str, str]) -> Path | None:
-    """Where the keys are that the person typed once; None where there is no such place."""
-    file = default_file(environment)
-    return None if file is None else file.with_name(kept.NAME)
-
-
-def machine_file() -> Path:
-    """Where settings for everybody on this machine belong; they can only narrow."""
-    from platformdirs import site_config_path  # noqa: PLC0415 (not needed for initialize)
-
-    return site_config_path("responses-acp", appauthor=False) / "config.toml"
-
-
 def _given(path: str) -> Path:
     try:
         return Path(path).expanduser().absolute()
@@ -548,17 +523,3 @@ def _contradictions(config: Config) -> Iterator[Complaint]:
 
 def _must_name(kind: str, name: str, names: Iterable[str]) -> str:
     return f"must be the NAME of a [{kind}.NAME] table; {nearest(name, names)}"
-
-
-def state_folder() -> Path | None:
-    """Where sessions and the log live; None where the user has no such place."""
-    from platformdirs import user_state_path  # noqa: PLC0415 (not needed for initialize)
-
-    folder = user_state_path("responses-acp", appauthor=False)
-    return folder if folder.is_absolute() and not _is_homeless(folder) else None
-
-
-def _is_homeless(folder: Path) -> bool:
-    """Whether this belongs into a home that is not there: nobody's, and not for us to make."""
-    home = os.path.expanduser("~")  # noqa: PTH111 (Path.home raises where there is none)
-    return folder.is_relative_to(home) and not os.path.isdir(home)  # noqa: PTH112 (Path.is_dir raises where we may not look)

@@ -8,13 +8,16 @@ Rule 1: it is for the agent's own process, whose editor waits until everything h
 
 import dataclasses
 import gc
+import inspect
 import sys
 import typing
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from importlib import import_module
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
+
+from tools.late import patterns
 
 
 def serve(*given: Any, **more: Any) -> int:
@@ -22,10 +25,13 @@ def serve(*given: Any, **more: Any) -> int:
     # Loading makes many objects and no garbage; app.py switches the collector on again.
     gc.disable()
     delay_dataclasses()
+    without_signatures()
     without_plugins()
-    with plain_typed_dicts():  # pydantic describes its own tables with a hundred of them
-        import_module("pydantic_core")
-    from bridge.app import serve as run  # noqa: PLC0415 (it is to load with less)
+    with patterns():
+        with plain_typed_dicts():  # pydantic describes its own tables with a hundred of them
+            import_module("pydantic.main")
+        import_module("asyncio")  # anyio loads it when it runs
+        from bridge.app import serve as run  # noqa: PLC0415 (it is to load with less)
 
     return run(*given, **more)
 
@@ -56,6 +62,19 @@ def _delayed(create: Callable[..., Any]) -> Callable[..., Any]:
         return method
 
     return create_later
+
+
+def without_signatures() -> None:
+    """Keep dataclasses that have no docstring from getting one that shows their constructor.
+
+    To find out what it takes is the slowest part of making such a class.
+    """
+
+    def unsigned(_cls: type) -> str:
+        return ""
+
+    known = SimpleNamespace(**{**vars(inspect), "signature": unsigned})
+    setattr(dataclasses, "inspect", known)  # noqa: B010 (it is no part of the module's interface)
 
 
 def without_plugins() -> None:

@@ -14,8 +14,9 @@ import anyio
 
 from bridge import kept
 from bridge.complaints import nearest
-from bridge.config import Config, Provider, kept_file, load
+from bridge.config import Config, Provider, load
 from bridge.errors import BridgeError, ConfigError
+from bridge.folders import kept_file
 from bridge.responses.transport import Transport
 from bridge.setup.entry import NotDone
 from bridge.setup.first import typed

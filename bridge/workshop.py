@@ -16,10 +16,11 @@ from anyio.to_thread import run_sync
 
 from bridge import log
 from bridge.acp.editor import SessionEditor
-from bridge.config import Provider, default_file
+from bridge.config import Provider
 from bridge.confinement import Confinement
 from bridge.core.wire import Json
 from bridge.errors import Refused
+from bridge.folders import user_folder
 from bridge.keys import Keys
 from bridge.prewarm import prewarm
 from bridge.responses.answer import OnWait
@@ -207,8 +208,8 @@ async def workshop(
     adopt_orphans()
     keys = Keys(os.environ, on_key)
     late = _Late(keys, confinement, private)
-    file = default_file(os.environ)
-    folder = None if file is None else str(file.parent)
+    own = user_folder(os.environ)
+    folder = None if own is None else str(own)
     boxes: list[ToolPort] = []
 
     async def load(which: int) -> ToolPort:

@@ -17,9 +17,9 @@ from anyio.streams.buffered import BufferedByteReceiveStream
 
 from bridge import app, workshop
 from bridge.acp.stdio import Stdio
-from bridge.config import state_folder
 from bridge.core.wire import JsonObject, dump
 from bridge.demo.model import scripted_model
+from bridge.folders import state_folder
 from tests.laws import Laws
 
 HELLO: JsonObject = {"protocolVersion": 1, "clientCapabilities": {"session": {"notices": {}}}}

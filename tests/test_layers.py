@@ -47,7 +47,7 @@ USERS = {
     "mcp": ["bridge.mcp"],
     "tree_sitter": ["tools.shell_line"],
     "tree_sitter_bash": ["tools.shell_line"],
-    "platformdirs": ["bridge.config", "bridge.app", "bridge.cli"],
+    "platformdirs": ["bridge.folders"],
 }
 """Package -> who may import it."""
 

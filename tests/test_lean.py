@@ -92,6 +92,24 @@ def test_a_method_is_compiled_when_it_is_first_called() -> None:
     assert [name for name in before if before[name] is not after[name]] == ["__init__"]
 
 
+def test_a_class_says_nothing_of_its_constructor(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dataclasses, "inspect", getattr(dataclasses, "inspect"))  # noqa: B009 (put back at the end)
+    lean.without_signatures()
+
+    @dataclass
+    class Silent:
+        a: int
+
+    @dataclass
+    class Told:
+        """A text."""
+
+        a: int
+
+    assert (Silent.__doc__, Told.__doc__) == ("Silent", "A text.")
+    assert [each.name for each in dataclasses.fields(Silent)] == ["a"]
+
+
 def test_typed_dicts_are_themselves_again() -> None:
     source = """
 import typing, typing_extensions

@@ -18,11 +18,12 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import httpcore
 import pytest
 from anyio.abc import SocketAttribute
 
 from bridge.errors import ModelError
-from bridge.responses.lines import DEAD_SECONDS, Lines, is_near, queued
+from bridge.responses.lines import DEAD_SECONDS, Lines, Near, is_near, queued
 from bridge.responses.transport import Transport
 from tests.fake_proxy import FakeProxy
 from tests.fake_responses import FakeResponses, Reply, frame, said, stream
@@ -239,6 +240,36 @@ async def test_a_way_through_a_proxy_has_such_connections_too(
             async with Transport(lines=Lines(near=near)) as transport:
                 await read_all(transport, Place(base_url=f"{scheme}://model.test/v1"))
     assert seen == [int(proxy.rpartition(":")[2])]
+
+
+class Noting(httpcore.AsyncNetworkStream):
+    """Gives a byte for each reading, and notes it."""
+
+    def __init__(self) -> None:
+        self.noted: list[str] = []
+
+    async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:  # noqa: ASYNC109 (httpcore's)
+        self.noted.append("read")
+        return b"x"
+
+
+async def test_what_has_come_is_dealt_with_before_more_is_read() -> None:
+    stream = Noting()
+    come = anyio.Event()
+
+    async def show() -> None:
+        await come.wait()
+        stream.noted.append("shown")
+
+    with anyio.fail_after(5):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(show)
+            await anyio.lowlevel.checkpoint()
+            near = Near(stream)
+            await near.read(1)
+            come.set()
+            await near.read(1)
+    assert stream.noted == ["read", "shown", "read"]
 
 
 def test_what_was_sent_counts_until_it_is_acknowledged() -> None:

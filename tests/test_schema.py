@@ -177,10 +177,11 @@ def test_a_block_is_kept_as_the_protocol_writes_it(
 @pytest.mark.parametrize(
     ("block", "said"),
     [
-        ({"type": "text"}, "prompt.0.text.text: Field required"),
-        ({"text": "x"}, "prompt.0.unknown.type: Field required"),
-        ({"type": "image", "data": "x"}, "prompt.0.image.mimeType: Field required"),
-        ({"type": "resource_link", "uri": "u"}, "prompt.0.resource_link.name: Field required"),
+        ({"type": "text"}, "prompt.0.text: Field required"),
+        ({"text": "x"}, "prompt.0.type: Field required"),
+        ({"type": "image", "data": "x"}, "prompt.0.mimeType: Field required"),
+        ({"type": "resource_link", "uri": "u"}, "prompt.0.name: Field required"),
+        ({"type": []}, "prompt.0.type: Input should be a valid string"),
     ],
 )
 def test_a_broken_block_is_named(block: dict[str, Any], said: str) -> None:
@@ -239,7 +240,7 @@ def test_a_broken_server_is_refused_without_repeating_it(servers: Any) -> None:
 
 
 def test_a_server_of_no_form_is_taken_for_a_program() -> None:
-    said = "mcpServers.0.stdio.command: Field required"
+    said = "mcpServers.0.command: Field required"
     check(schema.WorkspaceParams, {"cwd": "/", "mcpServers": [{"name": "n"}]}, said)
 
 

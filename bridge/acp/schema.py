@@ -8,7 +8,7 @@ Rule 2: a refusal never repeats a value: the environment of an MCP server holds 
 Rule 3: keys we do not know are ignored, and gone.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from typing import Annotated, Any, Literal, TypeAlias, TypeVar, cast
 
@@ -17,21 +17,21 @@ from pydantic import (
     BaseModel,
     BeforeValidator,
     ConfigDict,
-    Discriminator,
     Field,
     Strict,
-    Tag,
     ValidationError,
     ValidationInfo,
     WrapValidator,
 )
 from pydantic.alias_generators import to_camel
-from pydantic_core import ErrorDetails, PydanticCustomError
+from pydantic_core import CoreSchema, ErrorDetails, PydanticCustomError
+from pydantic_core.core_schema import no_info_plain_validator_function
 
 from bridge.core.wire import JsonObject
 from bridge.errors import INVALID_PARAMS, EditorError
 
 _NOT_ABSOLUTE = "not_absolute"
+_INSIDE = "inside"
 
 T = TypeVar("T")
 M = TypeVar("M", bound="Params")
@@ -49,12 +49,25 @@ def read(model: type[M], params: JsonObject) -> M:
     try:
         return model.model_validate(params)
     except ValidationError as error:
-        faults = error.errors(include_url=False, include_input=False)
-    raise EditorError(INVALID_PARAMS, "; ".join(_complaint(fault) for fault in faults[:3]))
+        complaints = [_complaint(place, fault) for place, fault in _faults(error)]
+    raise EditorError(INVALID_PARAMS, "; ".join(complaints[:3]))
 
 
-def _complaint(fault: ErrorDetails) -> str:
-    field = ".".join(map(str, fault["loc"])) or "params"
+Place: TypeAlias = tuple[int | str, ...]
+
+
+def _faults(error: ValidationError, inside: Place = ()) -> Iterator[tuple[Place, ErrorDetails]]:
+    """Each fault, and the way to it."""
+    for fault in error.errors(include_url=False, include_input=False):
+        place = (*inside, *fault["loc"])
+        if fault["type"] == _INSIDE:
+            yield from _faults(fault.get("ctx", {})["error"], place)
+        else:
+            yield place, fault
+
+
+def _complaint(place: Place, fault: ErrorDetails) -> str:
+    field = ".".join(map(str, place)) or "params"
     return f"{field}{' ' if fault['type'] == _NOT_ABSOLUTE else ': '}{fault['msg']}"
 
 
@@ -90,6 +103,27 @@ ValidOnly: TypeAlias = Annotated[list[T], WrapValidator(_valid_only)]
 
 OrEmpty: TypeAlias = Annotated[list[T], BeforeValidator(_or_empty)]
 """x-deserialize-default-on-null: null is an empty list."""
+
+
+# -- one of several models ------------------------------------------------------------------------
+
+
+class _Chosen:
+    """How a value is read that itself says as what; what no value asks for is never built."""
+
+    def __init__(self, choose: Callable[[Mapping[object, object]], type[Params]]) -> None:
+        self._choose = choose
+        """Gives the model for an object."""
+
+    def __get_pydantic_core_schema__(self, _of: object, _build: object) -> CoreSchema:
+        return no_info_plain_validator_function(self._read)
+
+    def _read(self, value: object) -> Params:
+        model = self._choose(cast("dict[object, object]", value) if isinstance(value, dict) else {})
+        try:
+            return model.model_validate(value)
+        except ValidationError as error:
+            raise PydanticCustomError(_INSIDE, "is wrong", {"error": error}) from None
 
 
 # -- content --------------------------------------------------------------------------------------
@@ -178,26 +212,23 @@ class UnknownBlock(Block):
     type: str
 
 
-_BLOCKS = ("text", "image", "audio", "resource_link", "resource")
+_BLOCKS: dict[object, type[Block]] = {
+    "text": TextBlock,
+    "image": ImageBlock,
+    "audio": AudioBlock,
+    "resource_link": LinkBlock,
+    "resource": ResourceBlock,
+}
 
 
-def _block_tag(value: object) -> str:
-    kind = _type(value)
-    return kind if kind in _BLOCKS else "unknown"
-
-
-def _type(value: object) -> object:
-    return cast("dict[str, object]", value).get("type") if isinstance(value, dict) else None
+def _block(value: Mapping[object, object]) -> type[Params]:
+    kind = value.get("type")
+    return _BLOCKS.get(kind, UnknownBlock) if isinstance(kind, str) else UnknownBlock
 
 
 ContentBlock: TypeAlias = Annotated[
-    Annotated[TextBlock, Tag("text")]
-    | Annotated[ImageBlock, Tag("image")]
-    | Annotated[AudioBlock, Tag("audio")]
-    | Annotated[LinkBlock, Tag("resource_link")]
-    | Annotated[ResourceBlock, Tag("resource")]
-    | Annotated[UnknownBlock, Tag("unknown")],
-    Discriminator(_block_tag),
+    TextBlock | ImageBlock | AudioBlock | LinkBlock | ResourceBlock | UnknownBlock,
+    _Chosen(_block),
 ]
 
 
@@ -245,21 +276,20 @@ class OtherServer(Params):
     name: str
 
 
-def _server_tag(value: object) -> str:
-    kind = _type(value)
-    if kind in ("http", "sse"):
-        return str(kind)
-    # A type is no part of the stdio form, which is told by its command.
-    known = isinstance(value, dict) and "command" in value
-    return "other" if isinstance(kind, str) and not known else "stdio"
+def _server(value: Mapping[object, object]) -> type[Params]:
+    match value:
+        case {"type": "http"}:
+            return HttpServer
+        case {"type": "sse"}:
+            return SseServer
+        case {"type": str()} if "command" not in value:
+            return OtherServer
+        case _:  # a type is no part of the stdio form, which is told by its command
+            return StdioServer
 
 
 McpServer: TypeAlias = Annotated[
-    Annotated[StdioServer, Tag("stdio")]
-    | Annotated[HttpServer, Tag("http")]
-    | Annotated[SseServer, Tag("sse")]
-    | Annotated[OtherServer, Tag("other")],
-    Discriminator(_server_tag),
+    StdioServer | HttpServer | SseServer | OtherServer, _Chosen(_server)
 ]
 
 

@@ -21,9 +21,9 @@ from bridge import log
 from bridge.check import asking, here, servers
 from bridge.check.finding import Finding, entry, exit_code, fault, line, warning
 from bridge.check.look import Look
-from bridge.config import state_folder
 from bridge.demo.play import write
 from bridge.errors import BridgeError
+from bridge.folders import state_folder
 from bridge.keys import Keys
 from bridge.responses.transport import Transport
 from tools.frozen import frozen

@@ -17,11 +17,11 @@ from pathlib import Path
 from types import FrameType
 
 import bridge
-from bridge.config import default_file
 from bridge.demo.client import AgentFailed, Client
 from bridge.demo.model import scripted_model
 from bridge.demo.screen import Screen
 from bridge.demo.script import MENDED, NOTES, PROMPT
+from bridge.folders import default_file
 
 _PACE = 0.015
 """Seconds between two words, for a person who watches."""

@@ -8,7 +8,9 @@ other end has acknowledged some of that. No server acts on a request that is not
 ends before its rest was sent may be sent again: Vanished.
 Rule 2: where nothing is said for long, the system asks the other end for signs of life. A
 connection that dies while an answer is awaited ends DEAD_SECONDS later.
-Rule 3: on this machine nothing is lost on the way: such a connection is left as it is.
+Rule 3: on this machine nothing is lost on the way: such a connection is not watched.
+Rule 4: before more is read, those who wait for what has come get their turn. It takes a while to
+get ready for the next bytes, and what is shown is not to be late by that.
 """
 
 import socket
@@ -19,6 +21,7 @@ from typing import Any, TypeAlias, cast
 
 import anyio
 import httpcore
+from anyio.lowlevel import checkpoint
 
 if sys.platform != "win32":
     import fcntl
@@ -83,17 +86,48 @@ class Lines(httpcore.AsyncNetworkBackend):
         stream = await self._inner.connect_tcp(host, port, timeout, local_address, socket_options)
         line = _socket(stream)
         if self._near(line):
-            return stream
+            return Near(stream)
         for option, value in _signs_of_life():
             line.setsockopt(*option, value)
         return Line(stream, self._queued)
 
 
-class Line(httpcore.AsyncNetworkStream):
-    """One connection; owner of the request that is on its way out."""
+class Near(httpcore.AsyncNetworkStream):
+    """One connection on this machine, or what every connection does."""
+
+    def __init__(self, stream: httpcore.AsyncNetworkStream) -> None:
+        self._stream = stream
+
+    async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:  # noqa: ASYNC109 (httpcore's)
+        await checkpoint()
+        return await self._stream.read(max_bytes, timeout)
+
+    async def write(self, buffer: bytes, timeout: float | None = None) -> None:  # noqa: ASYNC109 (httpcore's)
+        await self._stream.write(buffer, timeout)
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
+
+    async def start_tls(
+        self,
+        ssl_context: Any,
+        server_hostname: str | None = None,
+        timeout: float | None = None,  # noqa: ASYNC109 (httpcore's)
+    ) -> httpcore.AsyncNetworkStream:
+        return self._same(await self._stream.start_tls(ssl_context, server_hostname, timeout))
+
+    def _same(self, stream: httpcore.AsyncNetworkStream) -> "Near":
+        return Near(stream)
+
+    def get_extra_info(self, info: str) -> Any:
+        return self._stream.get_extra_info(info)
+
+
+class Line(Near):
+    """One connection to elsewhere; owner of the request that is on its way out."""
 
     def __init__(self, stream: httpcore.AsyncNetworkStream, queued: Queued = queued) -> None:
-        self._stream = stream
+        super().__init__(stream)
         self._queued = queued
         self._has_served = False
         self._request = b""
@@ -107,13 +141,13 @@ class Line(httpcore.AsyncNetworkStream):
             self._request += buffer
             self._write_timeout = timeout
         else:
-            await self._stream.write(buffer, timeout)
+            await super().write(buffer, timeout)
 
     async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:  # noqa: ASYNC109 (httpcore's)
         if self._request:
             await self._ask()
         try:
-            data = await self._stream.read(max_bytes, timeout)
+            data = await super().read(max_bytes, timeout)
         except httpcore.ReadError as error:
             raise (Vanished(str(error)) if self._is_partial else error) from None
         if not data and self._is_partial:
@@ -121,22 +155,13 @@ class Line(httpcore.AsyncNetworkStream):
         self._has_served = True
         return data
 
-    async def aclose(self) -> None:
-        await self._stream.aclose()
-
-    async def start_tls(
-        self,
-        ssl_context: Any,
-        server_hostname: str | None = None,
-        timeout: float | None = None,  # noqa: ASYNC109 (httpcore's)
-    ) -> httpcore.AsyncNetworkStream:
-        inner = await self._stream.start_tls(ssl_context, server_hostname, timeout)
-        return Line(inner, self._queued)
+    def _same(self, stream: httpcore.AsyncNetworkStream) -> "Line":
+        return Line(stream, self._queued)
 
     def get_extra_info(self, info: str) -> Any:
         if info == "is_readable" and self._is_partial:
             return True  # which to the library means that it is not fit for another request
-        return self._stream.get_extra_info(info)
+        return super().get_extra_info(info)
 
     async def _ask(self) -> None:
         """Send the request: its beginning, and the rest when that has arrived."""

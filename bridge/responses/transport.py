@@ -319,8 +319,8 @@ class _Reply:
         """All that has come, or else the next network read; None: the end."""
         while not self._pieces and not self._over.is_set():
             self._news = anyio.Event()
-            if self._has_begun:
-                self._be_patient()
+            if self._has_begun and self._reading.deadline == inf:
+                self._be_patient()  # else that was done when the last bytes came
             await self._news.wait()
         if self._pieces:
             data = b"".join(self._pieces)

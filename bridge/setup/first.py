@@ -16,10 +16,11 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TypeAlias
 
-from bridge.config import Config, is_key, kept_file, load
+from bridge.config import Config, is_key, load
 from bridge.config import Provider as Server
 from bridge.core.catalogue import Found
 from bridge.errors import BridgeError, ConfigError, Refused
+from bridge.folders import kept_file
 from bridge.kept import keep, replace_private
 from bridge.setup.entry import NotDone
 from bridge.setup.providers import PROVIDERS, Answers, Provider, azure, text, variables, written

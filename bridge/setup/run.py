@@ -9,9 +9,10 @@ from pathlib import Path
 
 import anyio
 
-from bridge.config import Provider, default_file
+from bridge.config import Provider
 from bridge.core.catalogue import Found, models_in
 from bridge.errors import BridgeError
+from bridge.folders import default_file
 from bridge.keys import Keys
 from bridge.responses.transport import Transport
 from bridge.setup.entry import NotDone, Wish, launch, tell
