@@ -17,10 +17,10 @@ from bridge.core.meter import Meter
 from bridge.core.records import Opened, Record, Titled
 from bridge.core.scrub import scrubbed, scrubbed_values
 from bridge.core.updates import Update
-from bridge.demo.play import is_colourful, write
 from bridge.demo.screen import Screen
 from bridge.errors import BridgeError
 from bridge.store import Store, Summary
+from bridge.terminal import is_colourful, say_no_more, write
 from tools.frozen import frozen
 
 _SHORTEST_ID = 4
@@ -35,22 +35,17 @@ def run(store: Store, options: Namespace) -> int:
     try:
         COMMANDS[options.action](store, options)
     except BrokenPipeError:  # whoever reads our output has seen enough
-        _say_no_more()
+        say_no_more()
     except BridgeError as error:
         sys.stderr.write(f"responses-acp sessions: {error}\n")
     except OSError as error:
         if error.filename is None:  # of our output, which the disk may not take
-            _say_no_more()
+            say_no_more()
         place = "" if error.filename is None else f"{error.filename}: "
         sys.stderr.write(f"responses-acp sessions: {place}{error.strerror}\n")
     else:
         return 0
     return 1
-
-
-def _say_no_more() -> None:
-    """Let what could not be written go; Python would try it once more at the end."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 
 
 def _list(store: Store, options: Namespace) -> None:

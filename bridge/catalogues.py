@@ -9,7 +9,6 @@ would cut off in silence what is longer.
 Rule 3: a list that cannot be read or written is no failure: it comes again.
 """
 
-import os
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -18,6 +17,7 @@ from bridge import log
 from bridge.config import Config, Model, Provider
 from bridge.core.catalogue import Found, entry, models_in, plain
 from bridge.core.wire import dump, load_object
+from bridge.kept import replace_private
 from bridge.responses import quirks
 
 _Lists = dict[str, tuple[Found, ...]]
@@ -58,12 +58,8 @@ class Catalogues:
         lists[base_url] = found
         if self._file is not None:
             kept = {url: [entry(one) for one in each] for url, each in lists.items()}
-            fresh = self._file.with_suffix(f".{os.getpid()}")
             with suppress(OSError):
-                self._file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-                fresh.touch(mode=0o600)
-                fresh.write_bytes(dump(kept))
-                fresh.replace(self._file)
+                replace_private(self._file, dump(kept).decode())
 
     def too_large(self, config: Config, provider: Provider) -> list[tuple[str, int, int]]:
         """Models configured with more than the server gives them: key, configured, real."""

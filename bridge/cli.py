@@ -11,6 +11,7 @@ from bridge import __version__, archive, log
 from bridge.demo import play
 from bridge.folders import state_folder
 from bridge.setup.editors import EDITORS
+from bridge.starting import agent_command
 from bridge.store import Store
 from bridge.windows import SENTENCE
 
@@ -150,7 +151,7 @@ def _agent(options: Namespace) -> int:
     """The agent, started anew: its way in loads nothing of what is loaded here."""
     if options.log_level is not None:
         os.environ[log.VARIABLE] = options.log_level
-    command = play.agent_command(options.config, options.record)
+    command = agent_command(options.config, options.record)
     return os.execv(command[0], command)  # noqa: S606 (ourselves, with the arguments in plain form)
 
 

@@ -80,29 +80,30 @@ def reply_to(session: Session, text: str, with_places: str) -> Reply | None:
 
     with_places: the same text, with the places that the prompt's links lead to.
     """
-    line = _LINE.fullmatch(text)
-    if line is None:
+    typed = _parted(text)
+    if typed is None:
         return None
-    argument, longer = _argument(text), _argument(with_places)
-    own = session.own_commands.get(line[1])
+    name, argument = typed
+    _, longer = _parted(with_places) or ("", "")
+    own = session.own_commands.get(name)
     if own is not None:
         return Reply("", message=own.prompt(longer))
-    command = COMMANDS.get(line[1])
+    command = COMMANDS.get(name)
     if command is None:
         return Reply(f"Error: unknown command: {text.split(chr(10), 1)[0].strip()[:200]}")
     return command.run(session, command.argument(argument, longer))
 
 
-def _argument(text: str) -> str:
-    """What follows a command's name."""
+def _parted(text: str) -> tuple[str, str] | None:
+    """A command's name and what follows it; None for text that is no command."""
     line = _LINE.fullmatch(text)
-    return "" if line is None else (line[2] or "").strip()
+    return None if line is None else (line[1], (line[2] or "").strip())
 
 
 def pauses_goal(text: str) -> bool:
     """Whether this prompt, once its turn comes, pauses the goal: rounds then stop for it."""
-    line = _LINE.fullmatch(text)
-    return line is not None and line[1] == "goal" and (line[2] or "").strip().lower() == "pause"
+    name, argument = _parted(text) or ("", "")
+    return (name, argument.lower()) == ("goal", "pause")
 
 
 def _told(text: Callable[[Session, str], str]) -> Callable[[Session, str], Reply]:
@@ -190,10 +191,6 @@ def _edit_goal(session: Session, objective: str) -> Reply:
     return _set_goal(session, replace(session.goal, objective=objective), "Goal updated")
 
 
-def _edit_without_text(session: Session) -> Reply:
-    return _edit_goal(session, "")
-
-
 def _pause_goal(session: Session) -> Reply:
     if session.goal.objective is None:
         return _missing("pause")
@@ -242,7 +239,6 @@ def _mcp(session: Session, argument: str) -> Reply:
 
 _CONTROLS: dict[str, Callable[[Session], Reply]] = {
     "clear": _clear_goal,
-    "edit": _edit_without_text,
     "pause": _pause_goal,
     "resume": _resume_goal,
 }
@@ -283,7 +279,7 @@ COMMANDS: dict[str, Command] = {
         "[<objective>|clear|edit <objective>|pause|resume]",
         _goal,
         takes_links=True,
-        words=frozenset({"", *_CONTROLS}),
+        words=frozenset({"", "edit", *_CONTROLS}),
     ),
     "help": Command("Show all commands", "", _help),
     "init": Command("Have an AGENTS.md written for this project", "", _init),

@@ -1,6 +1,6 @@
 """What is wrong with a configuration file, as one sentence with file, line, key and remedy.
 
-It must not know the settings: which keys there are is told.
+It must not know the settings: which keys there are, it is told.
 
 Rule 1: no value is ever repeated: people paste keys into the wrong places.
 Rule 2: of several faults the first in the file is named, the rest are counted.
@@ -19,6 +19,9 @@ from bridge.fields import KEY_SOURCES
 
 Where: TypeAlias = tuple[str, ...]
 """The names of tables that lead to a key, and the key."""
+
+_NAMED = ("providers", "models", "mcp")
+"""The tables of which there are as many as the user likes, each with a name."""
 
 _LONGEST_NAME = 40
 """A longer name is no name of ours and may be a key in the wrong place."""
@@ -96,22 +99,19 @@ def nearest(name: str, names: Iterable[str]) -> str:
 
 def _remedy(name: str, kind: str, keys: Mapping[str, Iterable[str]]) -> str:
     if re.fullmatch(_FOR_KEYS, name):
-        return f"a key does not belong into this file, say where it is: {KEY_SOURCES}"
+        return f"a key does not belong in this file, say where it is: {KEY_SOURCES}"
     for other, names in keys.items():
         if name in names:
-            return f"it belongs into {_table(other)}"
+            return f"it belongs {_where(other)}"
     return nearest(name, keys[kind])
 
 
-def _table(kind: str) -> str:
-    match kind:
-        case "":
-            return "the top of the file, before the first table"
-        case "sandbox" | "permissions":
-            return f"[{kind}]"
-        case _:
-            first, _, rest = kind.partition(".")
-            return f"[{first}.NAME.{rest}]" if rest else f"[{first}.NAME]"
+def _where(kind: str) -> str:
+    if not kind:
+        return "at the top of the file, before the first table"
+    first, *rest = kind.split(".")
+    named = (first, "NAME", *rest) if first in _NAMED else (first,)
+    return f"in [{'.'.join(named)}]"
 
 
 def sentence(file: Path, text: str, complaints: Iterable[Complaint]) -> str:
@@ -124,12 +124,12 @@ def sentence(file: Path, text: str, complaints: Iterable[Complaint]) -> str:
     misspelt = {one.where[:-1] for one in found if one.type == "extra_forbidden"}
 
     def rank(one: Complaint) -> tuple[bool, bool, int]:
-        line = _line(lines, one.where)
+        line = line_of(one.where, lines)
         explained = one.type == "missing" and one.where[:-1] in misspelt
         return explained, line is None, line or 0
 
     first = min(found, key=rank)
-    line = _line(lines, first.where)
+    line = line_of(first.where, lines)
     more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
     return f"{_place(file, line)}: {_dotted(first.where)} {first.what}{more}"
 
@@ -163,6 +163,12 @@ def line_numbers(text: str) -> dict[Where, int]:
     return lines
 
 
+def line_of(where: Where, lines: Mapping[Where, int]) -> int | None:
+    """The line of this key, or of the innermost table around it."""
+    inner = (where[:length] for length in range(len(where), 0, -1))
+    return next((lines[one] for one in inner if one in lines), None)
+
+
 def _end(text: str, place: int) -> int:
     """Where the statement that begins here has ended: behind its last line."""
     depth = 0
@@ -187,14 +193,6 @@ def _names(name: str) -> Where:
         ((part, inner),) = cast("dict[str, Any]", inner).items()
         names.append(part)
     return tuple(names)
-
-
-def _line(lines: Mapping[Where, int], where: Where) -> int | None:
-    """The line of this key, or of the innermost table around it."""
-    for length in range(len(where), 0, -1):
-        if where[:length] in lines:
-            return lines[where[:length]]
-    return None
 
 
 def _place(file: Path, line: int | None) -> str:

@@ -47,7 +47,7 @@ def _url(value: str) -> str:
     """A base URL, without a slash at its end."""
     parts = _reachable(value)
     if "#" in value or "?" in value:
-        raise ValueError("must end with the path; parameters belong into query")
+        raise ValueError("must end with the path; parameters belong in query")
     if parts.path.rstrip("/").endswith("/responses"):
         raise ValueError("must end before /responses, which is added to it")
     return value.rstrip("/")

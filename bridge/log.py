@@ -12,6 +12,7 @@ import os
 import traceback
 from contextlib import suppress
 from pathlib import Path
+from typing import cast
 
 _LOG = logging.getLogger("responses-acp")
 _MOST_BYTES = 1024 * 1024
@@ -92,5 +93,5 @@ def fault(error: BaseException, where: str) -> None:
     ]
     _LOG.error("%s: %s at %s", where, type(error).__name__, " < ".join(reversed(places)))
     if isinstance(error, BaseExceptionGroup):
-        for inner in error.exceptions:  # pyright: ignore[reportUnknownVariableType,reportUnknownMemberType]
-            fault(inner, where)  # pyright: ignore[reportUnknownArgumentType]
+        for inner in cast("BaseExceptionGroup[BaseException]", error).exceptions:
+            fault(inner, where)

@@ -9,6 +9,7 @@ import os
 import sys
 from argparse import Namespace
 from functools import partial
+from http import HTTPStatus
 
 import anyio
 
@@ -20,10 +21,8 @@ from bridge.folders import kept_file
 from bridge.responses.transport import Transport
 from bridge.setup.entry import NotDone
 from bridge.setup.first import typed
-from bridge.setup.terminal import Person, Terminal
+from bridge.terminal import Person, Terminal
 
-_REFUSED, _FORBIDDEN = 401, 403
-"""For a key that is none, and for one that may not list models; it may be good for answers."""
 _SECONDS = 20.0
 
 
@@ -32,11 +31,9 @@ def run(options: Namespace, terminal: Terminal | None = None) -> int:
     command = _login if options.command == "login" else _logout
     try:
         command(options, terminal or Person())
-    except ConfigError as error:
-        sys.stderr.write(f"responses-acp {options.command}: {error}\n")
-        return 2
     except BridgeError as error:
         sys.stderr.write(f"responses-acp {options.command}: {error}\n")
+        return 2 if isinstance(error, ConfigError) else 1
     except (EOFError, KeyboardInterrupt):
         sys.stderr.write(f"\nresponses-acp {options.command}: stopped; no key was kept\n")
     except OSError as error:
@@ -105,8 +102,8 @@ async def _tried(provider: Provider, key: str) -> str:
                 greeting = await transport.greet(provider.endpoint(key))
     except (BridgeError, TimeoutError):
         return "The server cannot be asked now, so the key was not tried."
-    if greeting.status == _REFUSED:
+    if greeting.status == HTTPStatus.UNAUTHORIZED:
         raise NotDone(f"the server refuses this key (HTTP {greeting.status}); it was not kept")
-    if greeting.status == _FORBIDDEN:
+    if greeting.status == HTTPStatus.FORBIDDEN:  # it may be good for answers all the same
         return "The server does not let this key list its models; responses-acp check tries more."
     return "The server takes the key."

@@ -19,7 +19,7 @@ from contextlib import (
     contextmanager,
     suppress,
 )
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 from urllib.parse import urlsplit
 
 import anyio
@@ -36,10 +36,10 @@ from bridge.core.remote import RemoteTool
 from bridge.core.remote_content import Output
 from bridge.core.wire import dump, load_object
 from bridge.errors import ConfigError
+from bridge.remote_tool import Asked, Forgotten, ServerFault
 from bridge.responses import proxies
 from bridge.responses.client import trusted
-from bridge.responses.proxies import proxy_to, source_of_proxy
-from bridge.servers import Asked, Events, Forgotten, Line, ServerFault
+from bridge.servers import Events, Line
 from bridge.wanted import Address, Program
 from tools.process import Launch
 from tools.service import Service, program, service
@@ -309,7 +309,7 @@ async def _address(reach: Address, heard: _Heard) -> AsyncGenerator[Any]:
 
 def _http(reach: Address, heard: _Heard) -> httpx2.AsyncClient:
     """A client that goes the way to this URL which requests to models go; ServerFault."""
-    source, proxy = source_of_proxy(reach.url), proxy_to(reach.url)
+    source, proxy = proxies.source_of_proxy(reach.url), proxies.proxy_to(reach.url)
     try:
         return httpx2.AsyncClient(
             headers=dict(reach.headers),
@@ -352,8 +352,8 @@ def _refuses_handshake(error: BaseException) -> bool:
 def _leaves(error: BaseException) -> Iterator[BaseException]:
     """The error, or all that a group of them holds."""
     if isinstance(error, BaseExceptionGroup):
-        for one in error.exceptions:  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType] (of whatever kind)
-            yield from _leaves(one)  # pyright: ignore[reportUnknownArgumentType]
+        for one in cast("BaseExceptionGroup[BaseException]", error).exceptions:
+            yield from _leaves(one)
     else:
         yield error
 

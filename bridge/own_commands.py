@@ -1,4 +1,4 @@
-"""The user's own commands, found again before every prompt, and the menu of all there are.
+"""The commands that the user and the project bring along, found again before every prompt.
 
 Rule 1: a command of ours is never replaced, and one of the user's not by one of the project's: what
 comes with somebody's repository must not change what the user's words mean.

@@ -99,10 +99,11 @@ class Recording:
         """Keep these out of all that is written from now on."""
         self._lines.hide(values)
 
-    def watched(
-        self, load: Callable[[], Config], environment: Mapping[str, str]
+    def record(
+        self, line: Wire, load: Callable[[], Config], environment: Mapping[str, str]
     ) -> Callable[[], Config]:
-        """The same way to the configuration; what is loaded that way is known as a secret."""
+        """Begin; gives the same way to the configuration, whose secrets are known from now on."""
+        line.on_read, line.on_write = partial(self._take, "editor"), partial(self._take, "agent")
 
         def loaded() -> Config:
             config = load()
@@ -110,18 +111,10 @@ class Recording:
             self.hide(_free_values(config.model_dump(mode="json")))
             return config
 
+        self._start(loaded, environment)
         return loaded
 
-    def record(
-        self, line: Wire, load: Callable[[], Config], environment: Mapping[str, str]
-    ) -> Callable[[], Config]:
-        """Begin with the configuration and the editor's line; watched() of the way to the first."""
-        line.on_read, line.on_write = self.heard, self.said
-        load = self.watched(load, environment)
-        self.start(load, environment)
-        return load
-
-    def start(self, load: Callable[[], Config], environment: Mapping[str, str]) -> None:
+    def _start(self, load: Callable[[], Config], environment: Mapping[str, str]) -> None:
         """Write the first line."""
         known: dict[str, object] = {"format": FORMAT, "version": __version__}
         known["system"] = platform.system()
@@ -141,15 +134,8 @@ class Recording:
 
     # -- the editor's side
 
-    def heard(self, data: bytes) -> None:
-        """Bytes of the editor's, cut anywhere."""
-        self._take("editor", data)
-
-    def said(self, data: bytes) -> None:
-        """Bytes of the agent's."""
-        self._take("agent", data)
-
     def _take(self, who: str, data: bytes) -> None:
+        """Bytes of the editor's or the agent's, cut anywhere."""
         *lines, self._halves[who] = (self._halves[who] + data).split(b"\n")
         for line in lines:
             if not line.strip():

@@ -28,8 +28,6 @@ from bridge.core.remote_content import Output
 from bridge.remote_tool import Asked, BoundTool, Forgotten, ServerFault
 from bridge.wanted import Address, Program, Unreachable, Wanted
 
-__all__ = ["Asked", "Events", "Forgotten", "Line", "ServerFault", "Servers"]
-
 _FAREWELL = 2.0
 """Seconds that a server gets to take leave."""
 _SOON, _FREE = 1.0, 10

@@ -109,7 +109,10 @@ def _sent(server: McpServer, session: Session, environment: Mapping[str, str]) -
     match server:
         case StdioServer():
             given = {one.name: one.value for one in server.env}
-            reach = _program(server, given, session, environment)
+            try:
+                reach = _program((server.command, *server.args), given, session, environment)
+            except ConfigError as error:
+                reach = Unreachable(str(error))
         case HttpServer():
             given = {one.name: one.value for one in server.headers}
             reach = Address(server.url, given)
@@ -121,57 +124,46 @@ def _sent(server: McpServer, session: Session, environment: Mapping[str, str]) -
     return Wanted(server.name, reach, "editor", secrets_of(given), wait=wait)
 
 
-def _program(
-    server: StdioServer, given: Mapping[str, str], session: Session, environment: Mapping[str, str]
-) -> Reach:
-    try:
-        own = {**_environment(session, environment), **given}
-    except ConfigError as error:
-        return Unreachable(str(error))
-    return Program((server.command, *server.args), own, session.cwd)
-
-
-def _configured(
-    name: str, server: Server, session: Place, environment: Mapping[str, str]
-) -> Wanted:
+def _configured(name: str, server: Server, place: Place, environment: Mapping[str, str]) -> Wanted:
     named = secrets_of({**server.env, **server.headers})
-    kept = [environment[name] for name in server.env_keep if name in environment]
+    kept = {one: environment[one] for one in server.env_keep if one in environment}
     key = None
     reach: Reach
     try:
         key = server.credentials(environment)
-        reach = _reach(server, session, environment, key)
+        if server.url is None:
+            argv = (str(server.command), *server.args)
+            reach = _program(argv, {**kept, **server.env}, place, environment, server.cwd)
+        else:
+            authorization = {} if key is None else {"authorization": f"Bearer {key}"}
+            reach = Address(server.url, {**server.headers, **authorization})
     except (ConfigError, LoginRequired) as error:
         reach = Unreachable(str(error))
     return Wanted(
         name,
         reach,
         "configuration",
-        (*named, *_long(kept if key is None else (*kept, key))),
+        (*named, *_long((*kept.values(), key or ""))),
         tools=server.tools,
         trust_read_only=server.trust_read_only,
-        wait=session.config.mcp_wait if server.wait is None else server.wait,
+        wait=place.config.mcp_wait if server.wait is None else server.wait,
         start_timeout=server.start_timeout,
         call_timeout=server.call_timeout,
         rest_after=server.rest_after,
     )
 
 
-def _reach(
-    server: Server, session: Place, environment: Mapping[str, str], key: str | None
-) -> Reach:
-    if server.url is not None:
-        authorization = {} if key is None else {"authorization": f"Bearer {key}"}
-        return Address(server.url, {**server.headers, **authorization})
-    kept = {name: environment[name] for name in server.env_keep if name in environment}
-    own = {**_environment(session, environment), **kept, **server.env}
-    return Program((str(server.command), *server.args), own, server.cwd or session.cwd)
-
-
-def _environment(session: Place, environment: Mapping[str, str]) -> dict[str, str]:
-    config = session.config
-    keys = config.secrets(environment), config.key_variables()
-    return child_environment(environment, *keys, session.scratch)
+def _program(
+    argv: tuple[str, ...],
+    given: Mapping[str, str],
+    place: Place,
+    environment: Mapping[str, str],
+    cwd: str | None = None,
+) -> Program:
+    """A program with the environment of commands, and what is given to it alone; ConfigError."""
+    keys = place.config.secrets(environment), place.config.key_variables()
+    own = child_environment(environment, *keys, place.scratch)
+    return Program(argv, {**own, **given}, cwd or place.cwd)
 
 
 def secrets_of(values: Mapping[str, str]) -> tuple[str, ...]:

@@ -169,7 +169,7 @@ async def stage(
             load_config = recording.record(stdout, load_config, around)
         workshop = Workshop(models, bench, load_client, confined if layers else None)
         agent = Agent(
-            connection=Connection(peer, cast("Any", stdout)),
+            connection=Connection(peer, stdout),
             tasks=tasks,
             load_config=load_config,
             environment={},

@@ -4,7 +4,8 @@ import json
 import sys
 import time
 from argparse import Namespace
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +18,11 @@ from bridge.check.judge import Heard
 from bridge.check.look import Look
 from bridge.check.run import CHECKS, Check, checked
 from bridge.core.effects import Effect, Failed, Finished, FunctionCall, Say, Think
+from bridge.core.remote import RemoteTool
 from bridge.errors import Fault, LoginRequired
 from bridge.keys import Keys
 from bridge.responses.transport import Transport
+from bridge.wanted import Address, Wanted
 from tests.fake_responses import FakeResponses, Item, Reply, called, said, stream, thought
 from tests.test_keys import token
 from tests.test_proxy import CERTIFICATE, behind_a_proxy
@@ -498,6 +501,20 @@ async def test_mcp_servers_are_started_and_ended(tmp_path: Path) -> None:
     check(good, "ok", "good: ready, ", "tools")
     check(gone, "fault", "gone: ", "take [mcp.gone] out")
     check(locked, "fault", "set NOT_THERE")
+
+
+@pytest.mark.anyio
+async def test_one_tool_of_a_server_is_not_called_several() -> None:
+    class One:
+        async def tools(self) -> tuple[RemoteTool, ...]:
+            return (RemoteTool("find", "", {}),)
+
+    @asynccontextmanager
+    async def connect(*_: object) -> AsyncGenerator[Any]:
+        yield One()
+
+    server = Wanted("s", Address("http://127.0.0.1:1", {}), "configuration")
+    assert await servers._started(server, connect) == ok("s: ready, 1 tool")  # pyright: ignore[reportPrivateUsage] (what is asked of each)
 
 
 @pytest.mark.parametrize("as_json", [False, True])

@@ -131,11 +131,12 @@ TWO = PROVIDER + MODEL
          ":4: models.m.providr is not known; nearest: provider (and 1 more)"),
         (
             TWO + "goal_rounds = 3\n",
-            ":5: models.m.goal_rounds is not known; it belongs into the top of the file, before "
+            ":5: models.m.goal_rounds is not known; it belongs at the top of the file, before "
             "the first table",
         ),
-        ("effort = 3\n" + TWO, ":1: effort is not known; it belongs into [models.NAME]"),
-        (TWO + "env_keep = []\n", ":5: models.m.env_keep is not known; it belongs into [sandbox]"),
+        ("effort = 3\n" + TWO, ":1: effort is not known; it belongs in [models.NAME]"),
+        (TWO + "env_keep = []\n", ":5: models.m.env_keep is not known; it belongs in [sandbox]"),
+        (TWO + "env_from = 'agent'\n", ":5: models.m.env_from is not known; it belongs in [shell]"),
         ("[sandbox]\nzzz = 1\n" + TWO, ":2: sandbox.zzz is not known; known are: mode, network, "
          "git, require, writable_roots, env_keep"),
         (TWO + "system_prompt = 'x'\n", ":5: models.m.system_prompt is not known; nearest: "
@@ -147,7 +148,7 @@ TWO = PROVIDER + MODEL
         # keys in the file
         (
             PROVIDER + f'api_key = "{SECRET}"\n' + MODEL,
-            ":3: providers.p.api_key is not known; a key does not belong into this file, say where "
+            ":3: providers.p.api_key is not known; a key does not belong in this file, say where "
             f"it is: {KEY_SOURCES}",
         ),
         (
@@ -216,7 +217,7 @@ TWO = PROVIDER + MODEL
          "nearest: output (and 1 more)"),
         (TWO + "[models.m.price]\ninput = 1\noutput = 2\ncached = 1\n",
          ":8: models.m.price.cached is not known; nearest: cached_input"),
-        (TWO + "cached_input = 1\n", ":5: models.m.cached_input is not known; it belongs into "
+        (TWO + "cached_input = 1\n", ":5: models.m.cached_input is not known; it belongs in "
          "[models.NAME.price]"),
         (TWO + "price = { input = -1, output = 2 }\n", ":5: models.m.price.input must be at least "
          "0"),
@@ -261,7 +262,7 @@ TWO = PROVIDER + MODEL
         (TWO + "[mcp.s]\ncommand = ''\n", ":6: mcp.s.command must not be empty"),
         (TWO + "[mcp.s]\ncommand = 'c'\nwait = -1\n", ":7: mcp.s.wait must be at least 0"),
         (TWO + "[mcp.s]\ncommand = 'c'\nmcp_wait = 1\n", ":7: mcp.s.mcp_wait is not known; it "
-         "belongs into the top of the file, before the first table"),
+         "belongs at the top of the file, before the first table"),
         # not TOML
         ("\n\ngoal_rounds 3\n", ":3: not TOML: Expected '=' after a key in a key/value pair"),
         ("a = [", ":1: not TOML: Invalid value"),

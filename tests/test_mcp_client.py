@@ -14,7 +14,8 @@ import pytest
 
 from bridge.core.remote_content import Output
 from bridge.mcp import connect
-from bridge.servers import Forgotten, Line, ServerFault
+from bridge.remote_tool import Forgotten, ServerFault
+from bridge.servers import Line
 from bridge.wanted import Address, Program
 from tests.agent_process import Model
 from tests.laws import Message

@@ -112,7 +112,7 @@ def test_a_wider_mode_is_left_out_too(tmp_path: Path) -> None:
             ":2: permissions.deny must hold rules, but number 2 begins with no tool of rules",
         ),
         ("[permissions]\nask = 'shell ls'", ":2: permissions.ask must be a list"),
-        ("deny = ['shell ls']", ":1: deny is not known; it belongs into [permissions]"),
+        ("deny = ['shell ls']", ":1: deny is not known; it belongs in [permissions]"),
     ],
 )
 def test_a_mistake_in_what_narrows_is_an_error(tmp_path: Path, text: str, complaint: str) -> None:

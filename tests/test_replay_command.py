@@ -14,6 +14,7 @@ import pytest
 
 from bridge.recording import begin
 from bridge.replay import player, run
+from bridge.replay.read import read
 from tests.fake_editor import Editor, choose
 from tests.fake_responses import FakeResponses, Reply, called, said, stream, thought
 from tests.laws import Message
@@ -103,6 +104,23 @@ def test_a_recorded_session_is_the_same_when_it_is_played(
 ) -> None:
     code, told = played(written(tmp_path, recorded), capsys)
     assert (code, told.partition(":")[0]) == (0, "The same"), told
+
+
+@pytest.mark.anyio
+async def test_a_session_that_was_loaded_again_within_the_recording_is_the_same(
+    tmp_path: Path,
+) -> None:
+    file = tmp_path / "recording.jsonl"
+    (tmp_path / "ws").mkdir()
+    answers = FakeResponses(stream(said("Hello.")), stream(said("And again.")))
+    with anyio.fail_after(20):
+        async with stage(tmp_path, answers, recording=begin(str(file))) as on:
+            await on.prompt("Hi.")
+            await on.editor.request("session/close", {"sessionId": on.session})
+            place: Message = {"cwd": str(on.workspace), "mcpServers": []}
+            await on.editor.request("session/load", {"sessionId": on.session, **place})
+            await on.prompt("Once more.")
+        assert await player.replay(read(str(file))) is None
 
 
 # -- what differs is shown

@@ -10,7 +10,8 @@ import pytest
 
 from bridge.core.remote import RemoteTool
 from bridge.core.remote_content import Output
-from bridge.servers import Asked, Connect, Events, Forgotten, ServerFault, Servers
+from bridge.remote_tool import Asked, Forgotten, ServerFault
+from bridge.servers import Connect, Events, Servers
 from bridge.wanted import Address, Program, Unreachable, Wanted
 from tests.workspace import Nobody, context
 from tools.base import AnyTool, Bound, Context, Filled, Prepared, Result

@@ -23,7 +23,7 @@ from bridge.setup import first, providers
 from bridge.setup import run as command
 from bridge.setup.editors import EDITORS, Home, Launch, place_of
 from bridge.setup.entry import NotDone, Wish, launch, tell
-from bridge.setup.terminal import Person
+from bridge.terminal import Person
 from tests.fake_responses import FakeResponses, Reply
 
 OURS = Launch("/opt/r a/responses-acp", ("--config", "/c.toml"))

@@ -43,9 +43,10 @@ from bridge.core.remote import RemoteTool
 from bridge.core.remote_content import Output
 from bridge.core.wire import dump
 from bridge.errors import Fault, ModelError, model_error
+from bridge.remote_tool import Asked, ServerFault
 from bridge.responses.events import Event, parse
 from bridge.responses.faults import Broken
-from bridge.servers import Asked, Connect, Events, Load, ServerFault
+from bridge.servers import Connect, Events, Load
 from bridge.session import Session
 from bridge.store import Store
 from bridge.wanted import Address, Program
@@ -228,7 +229,7 @@ class Player:
         file = self.folder / "config.toml"
         config = {**CONFIG, **setup.get("config", {})}
         file.write_text(toml(config), encoding="utf-8")
-        connection = Connection(Peer(), cast("Any", FakeStdio(self._say)))
+        connection = Connection(Peer(), FakeStdio(self._say))
 
         @asynccontextmanager
         async def connect(reach: Program | Address, events: Events) -> AsyncGenerator[FakeServer]:

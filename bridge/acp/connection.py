@@ -7,13 +7,21 @@ Rule 2: an answer that comes after we stopped waiting is dropped.
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from typing import Protocol
 
 import anyio
 
 from bridge.acp.peer import Peer, Reply
-from bridge.acp.stdio import Stdio
 from bridge.core.wire import Json
 from bridge.errors import INTERNAL_ERROR, BridgeError, EditorError, to_editor
+
+
+class Output(Protocol):
+    """What carries our lines to the editor."""
+
+    def write(self, data: bytes) -> None: ...
+    def together(self) -> AbstractContextManager[None]: ...
+    async def room(self) -> None: ...
 
 
 @dataclass(eq=False, slots=True)
@@ -25,9 +33,9 @@ class _Waiting:
 class Connection:
     """Both directions of the line; owner of the requests that are open."""
 
-    def __init__(self, peer: Peer, stdio: Stdio) -> None:
+    def __init__(self, peer: Peer, output: Output) -> None:
         self._peer = peer
-        self._stdio = stdio
+        self._output = output
         self._waiting: dict[int | str, _Waiting] = {}
         self.knows_cancelling = False
         """The editor has taken back a request itself, so it knows what that means."""
@@ -39,7 +47,7 @@ class Connection:
 
     def raw(self, line: bytes) -> None:
         """Send a line that is ready, line end included."""
-        self._stdio.write(line)
+        self._output.write(line)
 
     def result(self, request: str | int | None, result: Mapping[str, object]) -> None:
         """Answer a request of the editor's."""
@@ -79,17 +87,17 @@ class Connection:
 
     def together(self) -> AbstractContextManager[None]:
         """What is sent inside goes out in one piece."""
-        return self._stdio.together()
+        return self._output.together()
 
     async def room(self) -> None:
         """Wait while the editor is far behind in reading."""
-        await self._stdio.room()
+        await self._output.room()
 
     def flush(self) -> None:
         """Send what the peer has ready."""
         data = self._peer.take()
         if data:
-            self._stdio.write(data)
+            self._output.write(data)
 
 
 def _result(reply: Reply | None) -> Json:

@@ -88,7 +88,7 @@ async def server(look: Look) -> list[Finding]:
     """Whether the server can be reached."""
     begun = look.clock()
     try:
-        look.greeting = await look.transport.greet(look.provider.endpoint(look.key))
+        look.reached = await look.transport.greet(look.provider.endpoint(look.key))
     except BridgeError as error:
         return [fault(str(error))]
     took = look.clock() - begun
@@ -99,9 +99,7 @@ async def certificate(look: Look) -> list[Finding]:
     """Who vouches for the server."""
     if not look.provider.base_url.startswith("https:"):
         return [ok("not encrypted: the server is on this machine or its network")]
-    greeting = look.greeting
-    assert greeting is not None  # noqa: S101 (the table says that it is needed)
-    given = greeting.certificate
+    given = look.greeting.certificate
     return [judge.certificate(given, _end(given), look.now())]
 
 
@@ -112,9 +110,7 @@ def _end(certificate: Mapping[str, object]) -> float | None:
 
 async def model(look: Look) -> list[Finding]:
     """Whether the server knows the model."""
-    greeting = look.greeting
-    assert greeting is not None  # noqa: S101 (the table says that it is needed)
-    return [judge.model(look.model.model, greeting.status, greeting.body)]
+    return [judge.model(look.model.model, look.greeting.status, look.greeting.body)]
 
 
 async def streaming(look: Look) -> list[Finding]:

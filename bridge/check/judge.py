@@ -7,6 +7,7 @@ Rule 1: only what is certain is a fault. A model that did not do as it was told 
 
 import json
 from collections.abc import Mapping, Sequence
+from http import HTTPStatus
 from typing import cast
 
 from bridge.check.finding import Finding, fault, ok, warning
@@ -15,6 +16,7 @@ from bridge.core.catalogue import models_in, plain
 from bridge.core.effects import Effect, Failed, Finished, FunctionCall, Say, Think
 from bridge.core.wire import Json
 from tools.frozen import frozen
+from tools.seek import counted
 
 _SOON = 3600.0
 _DAY = 86400.0
@@ -22,9 +24,9 @@ _MANY = 5
 """Pieces of text from which on an answer counts as streamed."""
 _SLOW, _SUDDEN = 1.5, 0.05
 """A wait, in seconds, long enough to tell; and the part of it that held-back events come in."""
-_OK, _LIST_WANTED, _REFUSED = 200, (200, 404, 405, 501), 401
-_FORBIDDEN = 403
-"""A key may be good for answers, and not for the list of models."""
+_NO_LIST = (HTTPStatus.OK, HTTPStatus.NOT_FOUND, HTTPStatus.METHOD_NOT_ALLOWED,
+            HTTPStatus.NOT_IMPLEMENTED)  # fmt: skip
+"""What servers without a list of models answer to the question for it."""
 
 TOOL, WORD = "report", "ready"
 """The tool that the model is to call, and what it is to say by it."""
@@ -79,20 +81,21 @@ def _issuer(given: Mapping[str, object]) -> str | None:
 
 def model(name: str, status: int, listed: Json) -> Finding:
     """About the model's name, by what the server answered to GET /models."""
-    if status == _REFUSED:
+    if status == HTTPStatus.UNAUTHORIZED:
         remedy = "check the key, where it comes from, and key_header"
         return fault(f"the server refuses the key (HTTP {status})", remedy)
-    if status == _FORBIDDEN:
+    if status == HTTPStatus.FORBIDDEN:  # the key may be good for answers all the same
         what = f"the server does not let this key list its models (HTTP {status})"
         return warning(what, "what comes next shows whether it may ask for answers")
-    known = {plain(one.id): one.id for one in models_in(listed)} if status == _OK else {}
+    found = models_in(listed) if status == HTTPStatus.OK else ()
+    known = {plain(one.id): one.id for one in found}
     if plain(name) in known:
         return ok(f"{name} is in the server's list of {len(known)}")
     if known:
         # Lists may be short of aliases and deployments: the answer will tell.
-        remedy = f"{nearest(name, known.values())[:300]}"
+        remedy = nearest(name, known.values())[:300]
         return warning(f"{name} is not in the server's list", remedy)
-    if status in _LIST_WANTED:
+    if status in _NO_LIST:
         return ok(f"{name}; the server tells no list of models")
     return warning(f"the server answers HTTP {status} to GET /models", "check base_url")
 
@@ -118,7 +121,7 @@ def streaming(heard: Heard) -> Finding:
     if not pieces:
         return warning("the answer held no text", "check that it is a model for conversations")
     if pieces < _MANY:
-        what = f"the text came in {_count(pieces, 'piece')}"
+        what = f"the text came in {counted(pieces, 'piece')}"
         return warning(what, "the server does not stream word by word; answers show when they end")
     whole = heard.waited + heard.lasted
     paced = whole if heard.worked is None else heard.worked
@@ -126,7 +129,7 @@ def streaming(heard: Heard) -> Finding:
         what = f"all {pieces} pieces came at once after {paced:.1f} s"
         remedy = "something between here and the model holds the stream back: switch off buffering"
         return warning(what, f"{remedy} (nginx: proxy_buffering off), or set NO_PROXY")
-    return ok(f"{_count(pieces, 'piece')} of text, the first after {heard.waited:.1f} s")
+    return ok(f"{counted(pieces, 'piece')} of text, the first after {heard.waited:.1f} s")
 
 
 def tool_calling(heard: Heard) -> Finding:
@@ -136,8 +139,9 @@ def tool_calling(heard: Heard) -> Finding:
         return failed
     last = heard.effects[-1]
     calls = last.calls if isinstance(last, Finished) else ()
-    if any(call.name == TOOL for call in calls):
-        return _arguments(next(call for call in calls if call.name == TOOL))
+    call = next((call for call in calls if call.name == TOOL), None)
+    if call is not None:
+        return _arguments(call)
     text = "".join(effect.text for effect in heard.effects if isinstance(effect, Say))
     if TOOL in text and WORD in text:
         what = "the model wrote its call as text, which the server did not understand"
@@ -173,7 +177,3 @@ def _span(seconds: float) -> str:
         if seconds >= 2 * size:
             return f"{seconds // size:.0f} {unit}s"
     return f"{seconds:.0f} seconds"
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"

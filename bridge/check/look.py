@@ -33,13 +33,19 @@ class Look:
     config: Config | None = None
     model_key: str = ""
     key: str | None = field(default=None, repr=False)
-    greeting: Greeting | None = None
+    reached: Greeting | None = None
 
     @property
     def settings(self) -> Config:
         """The configuration, for checks that come after it was read."""
         assert self.config is not None  # noqa: S101 (the table says that they need it)
         return self.config
+
+    @property
+    def greeting(self) -> Greeting:
+        """What the server said, for checks that come after it was reached."""
+        assert self.reached is not None  # noqa: S101 (as above)
+        return self.reached
 
     @property
     def model(self) -> Model:

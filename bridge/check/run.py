@@ -21,11 +21,11 @@ from bridge import log
 from bridge.check import asking, here, servers
 from bridge.check.finding import Finding, entry, exit_code, fault, line, warning
 from bridge.check.look import Look
-from bridge.demo.play import write
 from bridge.errors import BridgeError
 from bridge.folders import state_folder
 from bridge.keys import Keys
 from bridge.responses.transport import Transport
+from bridge.terminal import say_no_more, write
 from tools.frozen import frozen
 
 _ALL_SECONDS = 50.0
@@ -87,7 +87,7 @@ async def _command(options: Namespace) -> int:
             sys.stdout.flush()
             os._exit(code)
         return code
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    say_no_more()
     return 1
 
 

@@ -8,10 +8,12 @@ import anyio
 from bridge.check.finding import Finding, fault, ok, warning
 from bridge.check.look import Look
 from bridge.config import Config
-from bridge.servers import Connect, ServerFault
+from bridge.remote_tool import ServerFault
+from bridge.servers import Connect
 from bridge.wanted import Unreachable, Wanted, configured
 from bridge.workshop import load_client
 from tools.frozen import frozen
+from tools.seek import counted
 
 _SECONDS = 12.0
 
@@ -64,7 +66,7 @@ async def _started(server: Wanted, connect: Connect) -> Finding:
         with anyio.move_on_after(min(_SECONDS, server.start_timeout)):
             async with connect(reach, _Silent()) as line:
                 tools = await line.tools()
-                return ok(f"{server.name}: ready, {len(tools)} tools")
+                return ok(f"{server.name}: ready, {counted(len(tools), 'tool')}")
     except ServerFault as error:
         return fault(f"{server.name}: {server.scrubbed(str(error))}", remedy)
     return warning(f"{server.name}: not ready within {_SECONDS:.0f} s", remedy)

@@ -11,7 +11,7 @@ from typing import cast
 from pydantic import BaseModel
 
 from bridge.check.finding import Finding, ok
-from bridge.complaints import Where, line_numbers
+from bridge.complaints import Where, line_numbers, line_of
 from bridge.config import Config
 from bridge.core.wire import dump
 from bridge.responses import quirks
@@ -31,7 +31,7 @@ class Origins:
 
     def __init__(self, file: Path | None, text: str, environment: Mapping[str, str]) -> None:
         self._file = file
-        self._lines: dict[Where, int] = {} if file is None else line_numbers(text)
+        self._lines = line_numbers(text)
         self._environment = environment
 
     def of(self, where: Where) -> str:
@@ -39,10 +39,8 @@ class Origins:
         if self._file is None:
             variable = _VARIABLES.get(where[-1], "")
             return variable if self._environment.get(variable) else _DEFAULT
-        for length in range(len(where), 0, -1):
-            if where[:length] in self._lines:
-                return f"{self._file.name}:{self._lines[where[:length]]}"
-        return _DEFAULT
+        line = line_of(where, self._lines)
+        return _DEFAULT if line is None else f"{self._file.name}:{line}"
 
 
 def general(config: Config, origins: Origins) -> Finding:

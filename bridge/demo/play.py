@@ -7,7 +7,6 @@ Rule 2: the agent is the real one, started as an editor starts it.
 
 import os
 import shlex
-import shutil
 import signal
 import subprocess
 import sys
@@ -16,12 +15,13 @@ from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
 
-import bridge
 from bridge.demo.client import AgentFailed, Client
 from bridge.demo.model import scripted_model
 from bridge.demo.screen import Screen
 from bridge.demo.script import MENDED, NOTES, PROMPT
 from bridge.folders import default_file
+from bridge.starting import agent_command, script
+from bridge.terminal import is_colourful, say_no_more, write
 
 _PACE = 0.015
 """Seconds between two words, for a person who watches."""
@@ -55,15 +55,6 @@ read, the reading, the edit. Next:
 """
 
 
-def agent_command(config: str | None, record: str | None = None) -> list[str]:
-    """The command line that starts the agent, whatever stands in the working directory."""
-    main = Path(bridge.__file__).with_name("__main__.py")
-    alone = "-I" if sys.flags.isolated else "-P"  # -I would hide packages of a `pip --user`
-    named = [] if config is None else ["--config", config]
-    recorded = [] if record is None else ["--record", record]
-    return [sys.executable, alone, str(main), *named, *recorded]
-
-
 def play(*, yes: bool) -> int:
     """Play the conversation on the terminal; the exit code."""
     watched = sys.stdout.isatty()
@@ -79,7 +70,7 @@ def play(*, yes: bool) -> int:
     except AgentFailed as error:
         sys.stderr.write(f"\nresponses-acp demo: {error}\n")
     except BrokenPipeError:  # whoever reads our output has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        say_no_more()
     return 1
 
 
@@ -105,7 +96,8 @@ def _play(folder: Path, url: str, ask: Callable[[Screen, str], str]) -> int:
     check(reason, notes.read_bytes(), agreed=all(said == "yes" for said in answers))
     screen.note("\nThe file now:\n")
     screen.plain(_quoted(notes))
-    screen.note("\n" + _NEXT.format(config=_config_file(), program=_program()))
+    program = script(sys.argv[0], None) or "responses-acp"
+    screen.note("\n" + _NEXT.format(config=_config_file(), program=program))
     return 0
 
 
@@ -153,22 +145,6 @@ def _agree(screen: Screen, question: str) -> str:
     return "yes"
 
 
-def write(text: str) -> None:
-    """Show text on standard output, in whatever encoding that has."""
-    encoding = sys.stdout.encoding
-    sys.stdout.write(text.encode(encoding, "replace").decode(encoding))
-    sys.stdout.flush()
-
-
-def is_colourful() -> bool:
-    """Whether standard output is a terminal that shows colours to someone who wants them."""
-    return (
-        sys.stdout.isatty()
-        and not os.environ.get("NO_COLOR")
-        and os.environ.get("TERM", "dumb") != "dumb"
-    )
-
-
 def _quoted(file: Path) -> str:
     lines = file.read_text(encoding="utf-8").splitlines()
     return "\n".join(f"    {number}  {line}" for number, line in enumerate(lines, 1))
@@ -177,8 +153,3 @@ def _quoted(file: Path) -> str:
 def _config_file() -> str:
     file = default_file(os.environ)
     return "a file of your choice (--config FILE)" if file is None else shlex.quote(str(file))
-
-
-def _program() -> str:
-    started, found = Path(sys.argv[0]).absolute(), shutil.which("responses-acp")
-    return str(started if started.name == "responses-acp" else found or "responses-acp")

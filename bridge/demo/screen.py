@@ -10,6 +10,7 @@ Rule 3: text that streams appears as it comes, and everything else begins on a l
 import difflib
 import re
 from collections.abc import Callable, Iterator
+from itertools import islice
 from typing import Any
 
 _STYLES = {
@@ -49,7 +50,7 @@ class Screen:
 
     def question(self, text: str) -> None:
         """Put a question; the answer is typed behind it."""
-        self._end()
+        self.end()
         self._write(self._styled(text, "title") + " ")
 
     def plain(self, text: str) -> None:
@@ -71,10 +72,6 @@ class Screen:
                 self.note(f"  [mode: {mode}]")
             case _:
                 pass
-
-    def end(self) -> None:
-        """End what is streaming."""
-        self._end()
 
     def _call(self, call: dict[str, Any]) -> None:
         title = self._clean(str(call.get("title", "")))
@@ -105,7 +102,7 @@ class Screen:
 
     def _diff(self, path: str, old: str, new: str) -> None:
         self._line(f"    {self._clean(self._short(path))}", "at")
-        for line in list(changed_lines(old, new))[:_MOST_LINES]:
+        for line in islice(changed_lines(old, new), _MOST_LINES):
             style = {"+": "good", "-": "bad", "@": "at"}.get(line[:1])
             self._line(f"    {self._clean(line)}", style)
 
@@ -128,16 +125,17 @@ class Screen:
         self._write(self._styled(self._clean(text), "thought" if kind == "thought" else None))
 
     def _line(self, text: str, style: str | None = None) -> None:
-        self._end()
+        self.end()
         self._write(self._styled(text, style) + "\n")
         self._blank = not text.strip()
 
     def _gap(self) -> None:
-        self._end()
+        self.end()
         if not self._blank:
             self._line("")
 
-    def _end(self) -> None:
+    def end(self) -> None:
+        """End what is streaming."""
         if self._streaming is not None:
             self._streaming = None
             self._write("\n")
@@ -155,6 +153,4 @@ class Screen:
 def changed_lines(old: str, new: str) -> Iterator[str]:
     """The lines of a diff: two lines around each change, no headings."""
     lines = difflib.unified_diff(old.splitlines(), new.splitlines(), lineterm="", n=_CONTEXT)
-    for number, line in enumerate(lines):
-        if number >= 2:  # behind the names of the files
-            yield line
+    return islice(lines, 2, None)  # behind the names of the files

@@ -121,8 +121,7 @@ def _play(asked: Asked) -> tuple[Part, ...]:
     if not asked.made:
         return _look(asked)
     last = asked.made[-1]
-    step = _STEPS.get((last.name, last.worked))
-    return step(asked) if step is not None else _give_up(asked)
+    return _STEPS.get((last.name, last.worked), _give_up)(asked)
 
 
 def _look(_: Asked) -> tuple[Part, ...]:

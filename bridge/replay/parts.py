@@ -4,13 +4,8 @@ Rule 1: what has not come yet is waited for: it comes as the recording is played
 """
 
 from collections import deque
-from collections.abc import (
-    Callable,
-    Iterable,
-    Iterator,
-    Mapping,
-    Sequence,
-)
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,14 +16,7 @@ from bridge.core.likeness import Line
 from bridge.core.wire import dump, load_object
 from bridge.errors import ConfigError, LoginRequired, model_error
 from bridge.responses.transport import frames_in
-from tools.base import (
-    Bytes,
-    Ended,
-    Found,
-    Hold,
-    Query,
-    Result,
-)
+from tools.base import Bytes, Ended, Found, Hold, Query, Result
 from tools.frozen import frozen
 from tools.seen import Stamp, Version
 
@@ -184,6 +172,9 @@ class Stdout:
         *lines, self._half = (self._half + data).split(b"\n")
         for line in lines:
             self._say(load_object(line))
+
+    def together(self) -> AbstractContextManager[None]:
+        return nullcontext()
 
     async def room(self) -> None:
         await anyio.lowlevel.checkpoint()

@@ -14,13 +14,7 @@ before, the user's own commands, lasting permissions. Where that matters, a diff
 import json
 import tempfile
 from collections import deque
-from collections.abc import (
-    AsyncGenerator,
-    Awaitable,
-    Callable,
-    Iterator,
-    Sequence,
-)
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -51,12 +45,7 @@ from bridge.session import Session
 from bridge.store import Store
 from bridge.workbench import Load, Workbench
 from bridge.workshop import Models, Workshop, load_client
-from tools.base import (
-    Context,
-    Prepared,
-    Result,
-    Tool,
-)
+from tools.base import Context, Prepared, Result, Tool
 from tools.shell import CONFINED_SHELL
 from tools.table import TOOLS
 
@@ -125,7 +114,7 @@ class _Player:
         ):
             workshop = Workshop(Models(transport, keys), bench, load_client)
             agent = Agent(
-                connection=Connection(peer, cast("Any", Stdout(self._hear))),
+                connection=Connection(peer, Stdout(self._hear)),
                 tasks=tasks,
                 load_config=self._config,
                 environment={},

@@ -1,9 +1,7 @@
 """The file of a recording, read and held to its form before anything of it is played."""
 
 import json
-from collections.abc import (
-    Callable,
-)
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -16,11 +14,7 @@ from bridge.core.recorded import FORMAT
 from bridge.core.records import Learned
 from bridge.core.wire import load_object
 from bridge.errors import Fault
-from tools.base import (
-    Access,
-    Result,
-    Shown,
-)
+from tools.base import Access, Result, Shown
 
 _NEEDED: dict[str, dict[str, type]] = {
     "start": {"format": int},

@@ -9,12 +9,10 @@ Rule 3: what is odd about a file is told, and the file left alone.
 
 import difflib
 import platform
-import shutil
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-import bridge
 from bridge.errors import BridgeError
 from bridge.setup import jsonc
 from bridge.setup.editors import (
@@ -27,7 +25,8 @@ from bridge.setup.editors import (
     is_folder,
     place_of,
 )
-from bridge.setup.terminal import Terminal
+from bridge.starting import MAIN, script
+from bridge.terminal import Terminal, agrees
 from tools.base import FileTooLarge, NotRegular, StaleFile
 from tools.frozen import frozen
 from tools.local import LocalFiles
@@ -146,7 +145,7 @@ def _agree(terminal: Terminal, place: Path, before: str, after: str, *, yes: boo
         return
     if not terminal.can_ask:
         raise NotDone("nothing was changed, since nobody can be asked here: add --yes")
-    if terminal.ask("Change the file like this? [y/N]").lower() not in ("y", "yes"):
+    if not agrees(terminal, "Change the file like this?"):
         raise NotDone("nothing was changed")
 
 
@@ -165,13 +164,8 @@ def _home(environment: Mapping[str, str]) -> Home:
 
 def launch(config: str | None, name: str | None, started: str, path: str | None) -> Launch:
     """How an editor is to start us: the script that was started now, or is found in this PATH."""
-    script = Path(started).absolute()
-    found = script if script.name == "responses-acp" and script.is_file() else None
-    if found is None and (other := shutil.which("responses-acp", path=path)):
-        found = Path(other).absolute()
     given = () if config is None else ("--config", str(Path(config).expanduser().absolute()))
     called = name or "Responses"
-    if found is not None:
-        return Launch(str(found), given, called)
-    main = Path(bridge.__file__).with_name("__main__.py")
-    return Launch(sys.executable, ("-I", str(main), *given), called)
+    if (file := script(started, path)) is not None:
+        return Launch(str(file), given, called)
+    return Launch(sys.executable, ("-I", str(MAIN), *given), called)

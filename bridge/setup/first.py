@@ -13,26 +13,25 @@ server refuses nowhere.
 import os
 import tempfile
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from http import HTTPStatus
 from pathlib import Path
 from typing import TypeAlias
 
 from bridge.config import Config, is_key, load
 from bridge.config import Provider as Server
 from bridge.core.catalogue import Found
-from bridge.errors import BridgeError, ConfigError, Refused
+from bridge.errors import BridgeError, ConfigError, ModelError
 from bridge.folders import kept_file
 from bridge.kept import keep, replace_private
 from bridge.setup.entry import NotDone
 from bridge.setup.providers import PROVIDERS, Answers, Provider, azure, text, variables, written
-from bridge.setup.terminal import Terminal
+from bridge.terminal import Terminal, agrees
 
 Models: TypeAlias = Callable[[Server, str | None], Awaitable[Sequence[Found]]]
 """The models that a server tells of, asked with this key; BridgeError."""
 
 _OTHER_ADDRESS = "Is the address right? Another one, or Enter to go on with this:"
 _SHOWN = 40
-_NOT_THIS_KEY = 401
-"""The status for a key that is none; 403 may only mean that it may not list models."""
 
 
 async def configure(
@@ -53,7 +52,7 @@ async def configure(
     model = Found(deployment) if deployment else _model(terminal, found)
     content = written(Answers(provider, base_url, source, model))
     terminal.say(f"\n{content}\n")
-    if terminal.ask(f"Write this to {file}? [Y/n]").lower() in ("n", "no"):
+    if not agrees(terminal, f"Write this to {file}?", by_default=True):
         raise NotDone("nothing was written")
     _write(file, content)
     if key is not None:
@@ -150,9 +149,9 @@ async def _listed(
         try:
             return await models(server, key), key
         except BridgeError as error:
-            if key is None or not (
-                isinstance(error, Refused) and error.fault.status == _NOT_THIS_KEY
-            ):
+            # Forbidden may only mean that the key may not list models.
+            status = error.fault.status if isinstance(error, ModelError) else None
+            if key is None or status != HTTPStatus.UNAUTHORIZED:
                 terminal.say(f"The server tells no models now: {error}\n")
                 return (), key
         terminal.say("The server refuses this key. Ctrl-C ends this.\n")
@@ -199,10 +198,8 @@ def _may_replace(file: Path, terminal: Terminal) -> None:
         is_there = file.exists()
     except OSError as error:
         raise _unwritable(file, error) from None
-    if is_there:
-        said = terminal.ask(f"{file} exists. Replace it? [y/N]")
-        if said.lower() not in ("y", "yes"):
-            raise NotDone(f"{file} stays as it is")
+    if is_there and not agrees(terminal, f"{file} exists. Replace it?"):
+        raise NotDone(f"{file} stays as it is")
 
 
 def _write(file: Path, content: str) -> None:

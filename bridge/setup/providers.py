@@ -109,7 +109,7 @@ def written(answers: Answers) -> str:
             ],
         ),
     )
-    parts = ["# Written by `responses-acp setup`. README.md tells of every setting.\n"]
+    parts = ["# Written by `responses-acp setup`. config.example.toml shows every setting.\n"]
     for table, lines in tables:
         parts.append(f"\n[{table}]\n")
         parts += [f"{key} = {value}\n" for key, value in lines]

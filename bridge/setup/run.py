@@ -17,7 +17,7 @@ from bridge.keys import Keys
 from bridge.responses.transport import Transport
 from bridge.setup.entry import NotDone, Wish, launch, tell
 from bridge.setup.first import configure
-from bridge.setup.terminal import Person, Terminal
+from bridge.terminal import Person, Terminal
 
 
 def run(options: Namespace, terminal: Terminal | None = None) -> int:

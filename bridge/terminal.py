@@ -2,17 +2,38 @@
 
 It must not know what about.
 
-Rule: Ctrl-C ends the wait for an answer at once. An event loop would only note it, and wait on.
+Rule 1: what the terminal's encoding lacks is replaced, and never a failure.
+Rule 2: Ctrl-C ends the wait for an answer at once. An event loop would only note it, and wait on.
 """
 
 import getpass
+import os
 import signal
 import sys
 from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Protocol
 
-from bridge.demo.play import write
+
+def write(text: str) -> None:
+    """Show text on standard output, in whatever encoding that has."""
+    encoding = sys.stdout.encoding
+    sys.stdout.write(text.encode(encoding, "replace").decode(encoding))
+    sys.stdout.flush()
+
+
+def say_no_more() -> None:
+    """Let go what could not be written; Python would try it once more at the end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+
+
+def is_colourful() -> bool:
+    """Whether standard output is a terminal that shows colours to someone who wants them."""
+    return (
+        sys.stdout.isatty()
+        and not os.environ.get("NO_COLOR")
+        and os.environ.get("TERM", "dumb") != "dumb"
+    )
 
 
 class Terminal(Protocol):
@@ -34,6 +55,12 @@ class Terminal(Protocol):
     def secret(self, question: str) -> str:
         """Like ask(), for what nobody else is to see."""
         ...
+
+
+def agrees(terminal: Terminal, question: str, *, by_default: bool = False) -> bool:
+    """Whether the answer is yes; by_default: whatever is not clearly no."""
+    choices, clear = ("Y/n", ("n", "no")) if by_default else ("y/N", ("y", "yes"))
+    return (terminal.ask(f"{question} [{choices}]").lower() in clear) != by_default
 
 
 class Person:
