@@ -156,7 +156,7 @@ class Session:
         """Further folders of the workspace."""
         self.mode: Mode = "plan" if opened.mode == "plan" else "default"
         self.model_key = _known_model(config, opened.model)
-        self.effort = opened.effort
+        self.effort = opened.effort or None
         self.permission: Preset = _known_preset(config, opened.permission)
         self.title: str | None = None
         self.history = History()
@@ -484,7 +484,7 @@ class Session:
                 self.model_key = _known_model(self.config, str(switched.value))
                 self.effort = self.model.effort
             case "effort":
-                self.effort = switched.value
+                self.effort = switched.value or None
             case "permission":
                 self.permission = _known_preset(self.config, switched.value)
         after = reach(self.mode, self.permission)

@@ -222,7 +222,7 @@ class Item:
     closed: Event
 
 
-def thought(*parts: str, encrypted: str = "opaque") -> Item:
+def thought(*parts: str) -> Item:
     """Reasoning with a summary of these parts."""
     opened: Event = {"type": "reasoning", "summary": []}
     inside: list[Event] = []
@@ -237,7 +237,7 @@ def thought(*parts: str, encrypted: str = "opaque") -> Item:
             {"type": f"{family}_part.done", **at, "part": full},
         ]
     summary = [{"type": "summary_text", "text": text} for text in parts]
-    return Item(opened, inside, {**opened, "summary": summary, "encrypted_content": encrypted})
+    return Item(opened, inside, {**opened, "summary": summary, "encrypted_content": "opaque"})
 
 
 def said(text: str) -> Item:

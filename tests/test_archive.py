@@ -174,9 +174,7 @@ def test_a_session_that_is_open_is_shown_but_not_deleted(
     stored.journal.close()
 
 
-def test_a_reader_that_has_seen_enough_ends_it(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_reader_that_has_seen_enough_ends_it(monkeypatch: pytest.MonkeyPatch) -> None:
     def closed(_text: str) -> None:
         raise BrokenPipeError
 

@@ -40,7 +40,8 @@ def test_changed_lines_are_shown_as_they_are_now(
 
 
 @pytest.mark.parametrize(
-    ("lines", "more"), [(20, ""), (21, "1 more line"), (1000, "980 more lines")]
+    ("lines", "more"),
+    [(20, ""), (21, "1 more line"), (22, "2 more lines"), (1000, "980 more lines")],
 )
 def test_many_changed_lines_are_counted(lines: int, more: str) -> None:
     rows = [f"{number + 1}: {number}" for number in range(MOST_SHOWN)]

@@ -25,10 +25,10 @@ from bridge.responses.transport import Transport
 from bridge.wanted import Address, Wanted
 from tests.fake_responses import FakeResponses, Item, Reply, called, said, stream, thought
 from tests.test_keys import token
-from tests.test_proxy import CERTIFICATE, behind_a_proxy, no_proxy
+from tests.test_proxy import CERTIFICATE, behind_a_proxy
 from tools.layers import Layers
 
-__all__ = ["no_proxy"]  # a fixture that every test here is under
+pytestmark = pytest.mark.usefixtures("no_proxy")
 
 DAY = 86400.0
 DONE = Finished("completed", (), ())
@@ -282,8 +282,8 @@ async def looked(
     return {one.name: one for one in found}, hung, look
 
 
-def answers(*items: Item, model: str = "m") -> FakeResponses:
-    listed = Reply([json.dumps({"data": [{"id": model}]}).encode()])
+def answers(*items: Item) -> FakeResponses:
+    listed = Reply([b'{"data":[{"id":"m"}]}'])
     number = said(" ".join(map(str, range(1, 41))))
     call = called("c1", "report", '{"word":"ready"}')
     summary = thought("Let me count.")

@@ -5,9 +5,7 @@ Each hindrance has its frames and its one sentence, and no password or key stand
 
 import base64
 import json
-import ssl
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -21,41 +19,19 @@ from tests.laws import Message
 from tests.skipped_time import BACKEND, no_waiting
 from tests.stage import Stage, stage
 from tests.test_keys import runs
+from tests.test_proxy import CERTIFICATE, PASSWORD, behind_a_proxy
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("no_proxy")]
 
-CERTIFICATE = Path(__file__).parent / "fixtures" / "responses" / "model.test.pem"
-PASSWORD = "hunter2-and-more"
 KEY = "sk-0123456789abcdef"
 SERVER = {"base_url": "https://model.test/v1", "max_retries": 0}
 HELLO = stream(said("Hello"))
 REFUSED = Reply([b'{"error":{"code":"invalid_api_key","message":"No such key"}}'], 401)
-VARIABLES = ("ALL_PROXY", "HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY", "SSL_CERT_FILE")
 
 
 @pytest.fixture
 def anyio_backend() -> Any:
     return BACKEND
-
-
-@pytest.fixture(autouse=True)
-def no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in VARIABLES:
-        monkeypatch.delenv(name, raising=False)
-        monkeypatch.delenv(name.lower(), raising=False)
-
-
-@asynccontextmanager
-async def company(
-    model: FakeResponses, password: str | None = None
-) -> AsyncGenerator[tuple[FakeProxy, str]]:
-    """The model's server with its own authority, reached by a proxy; gives it and its HOST:PORT."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(CERTIFICATE)
-    async with model.serve(context) as base_url:
-        proxy = FakeProxy(base_url, password)
-        async with proxy.serve() as place:
-            yield proxy, place
 
 
 Play = Callable[[Stage], Awaitable[None]]
@@ -160,7 +136,7 @@ async def test_the_way_to_the_server_works_or_is_explained(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     model = FakeResponses(HELLO)
-    async with company(model, password) as (_, place):
+    async with behind_a_proxy(model, password) as (_, place):
         for name, value in variables.items():
             monkeypatch.setenv(name, value.replace("PLACE", place))
         provider = {**SERVER, **settings}

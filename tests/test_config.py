@@ -377,7 +377,7 @@ def test_a_url_is_taken(url: str) -> None:
         ("", "plain characters"),
     ],
 )
-def test_a_url_is_refused(url: str, expected: str, tmp_path: Path) -> None:
+def test_a_url_is_refused(url: str, expected: str) -> None:
     with pytest.raises(ValueError, match=expected):
         provider(base_url=url)
 

@@ -39,6 +39,7 @@ from tools.base import Media
           {"type": "text", "text": "b"}], ["a", "data:image/png;base64,QQ==", "b"]),
         ([{"type": "image", "data": f" {PNG[:9]}\n{PNG[9:]}", "mimeType": "image/jpeg"}],
          [f"data:image/png;base64,{PNG}"]),
+        ([{"type": "image", "data": "%", "mimeType": "image/png"}], ["data:image/png;base64,%"]),
         ([{"type": "resource", "resource": {"uri": "u", "blob": GIF, "mimeType": "text/plain"}}],
          [f"data:image/gif;base64,{GIF}"]),
         ([{"type": "resource", "resource": {"uri": "u", "mimeType": "image/svg+xml",

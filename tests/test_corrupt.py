@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from bridge import options
 from bridge.config import load
 from bridge.core import updates
-from bridge.core.records import Opened, decode, encode
+from bridge.core.records import Opened, Switched, decode, encode
 from bridge.core.wire import dump
 from bridge.errors import BridgeError
 from bridge.session import Session
@@ -128,8 +128,14 @@ def test_a_line_that_only_looks_like_a_record_is_damaged(line: dict[str, Any]) -
     assert decode(json.dumps(line).encode()) is None
 
 
-def test_an_item_that_is_odd_and_sound_is_kept() -> None:
-    item = {"role": "user", "content": [{"type": "input_text"}]}
+@pytest.mark.parametrize(
+    "item",
+    [
+        {"role": "user", "content": [{"type": "input_text"}]},
+        {"type": "function_call", "call_id": "c"},
+    ],
+)
+def test_an_item_that_is_odd_and_sound_is_kept(item: dict[str, Any]) -> None:
     assert decode(json.dumps({**RESPONDED, "items": [item]}).encode()) is not None
 
 
@@ -139,3 +145,13 @@ def test_a_preset_that_is_none_gives_way_to_the_configured_one(tmp_path: Path) -
     config = load(str(tmp_path / "config.toml"), {})
     session = Session(config, opened, Store(None).create(opened))
     assert session.permission == config.permission == "workspace-write"
+
+
+def test_an_effort_that_is_empty_is_none(tmp_path: Path) -> None:
+    (tmp_path / "config.toml").write_text(CONFIG, encoding="utf-8")
+    opened = Opened("s1", "/w", "t", "default", "m", "", "ask")
+    session = Session(load(str(tmp_path / "config.toml"), {}), opened, Store(None).create(opened))
+    assert session.effort is None
+    session.record(Switched("effort", ""))
+    assert session.effort is None
+    assert "thought_level" not in str(options.all_options(session))

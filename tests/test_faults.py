@@ -324,6 +324,7 @@ def test_failures_in_a_stream_are_read_in_every_form() -> None:
           "bad_request", "invalid_request_error")  # fmt: skip
     check({"error": {"code": 429, "message": "m"}}, "rate_limit", "429")
     check({"error": {"code": 502, "message": "m"}}, "server_error", "502")
+    check({"error": {"code": "0429", "message": "m"}}, "server_error", "0429")
     check({"error": {"code": 418, "message": "m"}}, "bad_request", "418")
     check({"error": {"code": 999, "message": "m"}}, "server_error", "999")
     check({"error": {"code": "new_code", "message": "m"}}, "server_error", "new_code")

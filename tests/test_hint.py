@@ -27,6 +27,16 @@ FILE = "def area(r):\n\treturn 3 * r\n\ndef name():\n    return 'circle'\n"
             "line 2 has U+00A0 (NO-BREAK SPACE) where old_string has U+0020 (SPACE)",
         ),
         (
+            "a\u00a0b\n",
+            "a b",
+            "line 1 has U+00A0 (NO-BREAK SPACE) where old_string has U+0020 (SPACE)",
+        ),
+        (
+            "\na\u00a0b\n",
+            "a b",
+            "line 2 has U+00A0 (NO-BREAK SPACE) where old_string has U+0020 (SPACE)",
+        ),
+        (
             FILE,
             "def name():\n    return \u2018circle'",
             "line 5 has U+0027 (APOSTROPHE) where old_string has U+2018 "
@@ -36,6 +46,11 @@ FILE = "def area(r):\n\treturn 3 * r\n\ndef name():\n    return 'circle'\n"
             "x\ncafe\u0301\n",
             "caf\u00e9",
             "line 2 differs only in Unicode normal form (composed or decomposed letters)",
+        ),
+        (
+            "cafe\u0301\n",
+            "caf\u00e9",
+            "line 1 differs only in Unicode normal form (composed or decomposed letters)",
         ),
         (
             FILE,

@@ -277,6 +277,12 @@ def test_a_picture_that_outlasted_a_summary_is_suspected():
     assert "QQ==" not in str(history.input(PORTABLE))
 
 
+def test_a_summary_outlasts_the_prompts_that_are_taken_back():
+    history = history_of(prompted(), responded(message("a")), Compacted(1, "SUM"), Forgotten(1))
+    (kept,) = history.input(PORTABLE)
+    assert "SUM" in str(kept)
+
+
 def test_an_item_is_brought_into_shape_once_for_each_server():
     history = history_of(prompted(), responded(message("a", id="m_1")))
     first = history.input(PORTABLE)

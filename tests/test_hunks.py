@@ -84,10 +84,19 @@ def test_a_short_diff_looks_as_it_always_did() -> None:
         # Near to each other is one, farther is two.
         (FILLER, ["x", *FILLER[1:7], "y", *FILLER[8:]], [(0, 11, 0, 11)]),
         (FILLER, ["x", *FILLER[1:8], "y", *FILLER[9:]], [(0, 4, 0, 4), (5, 12, 5, 12)]),
-        # Line by line: as many lines, most of them the same.
-        (["a", "b"] * 300, ["a", "b", "c", "b"] * 150, None),
         # Between unique lines: other numbers of lines at either end of much that stays.
         (["x", *FILLER, "y"], [*FILLER, "y", "z"], [(0, 4, 0, 3), (299, 302, 298, 302)]),
+        (
+            FILLER,
+            [*FILLER[:9], "x", *FILLER[10:250], "y", *FILLER[250:290], "z", *FILLER[291:]],
+            [(6, 13, 6, 13), (247, 253, 247, 254), (287, 294, 288, 295)],
+        ),
+        (
+            FILLER,
+            ["x", *FILLER[1:121], "y", *FILLER[121:298], "z"],
+            [(0, 4, 0, 4), (118, 124, 118, 125), (295, 300, 296, 300)],
+        ),
+        (["x", *FILLER, "y"], [*OTHER, *FILLER, "z"], [(0, 4, 0, 303), (298, 302, 597, 601)]),
         # Nothing in common.
         (FILLER, OTHER, [(0, 300, 0, 300)]),
         # Nothing that stands once: one line more at two places far from each other.
@@ -104,6 +113,31 @@ def test_what_is_found(before: list[str], after: list[str], found: list[Hunk] | 
     told = hunks(before, after, 3)
     assert rebuilt(before, after, told) == after
     assert found is None or told == found
+
+
+def test_as_many_lines_half_of_them_the_same_are_compared_one_by_one() -> None:
+    other, same = ["x"] * 4, ["a", "b"] * 2
+    after = ["p", *other, *same, *same, *other, *[*same, *other] * 74]
+    assert hunks(["p", *["a", "b"] * 304], after, 0) == [
+        (line, line + 4, line, line + 4) for line in (1, *range(13, 609, 8))
+    ]
+
+
+def test_lines_that_stand_once_are_found_however_much_comes_between_them() -> None:
+    after = [line for one in FILLER for line in (one, f"{one}, more", f"{one}, and more")]
+    assert hunks(FILLER, after, 0) == [(n, n, 3 * n - 2, 3 * n) for n in range(1, 301)]
+
+
+@given(st.permutations(range(9)))
+def test_of_lines_that_stand_once_as_many_stay_as_can(order: list[int]) -> None:
+    longest: dict[int, int] = {}
+    for line in order:
+        longest[line] = 1 + max((longest[one] for one in longest if one < line), default=0)
+    before, after = [str(line) for line in range(9)], [str(line) for line in order]
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(module, "_SMALL", 0)
+        found = hunks(before, after, 0)
+    assert 9 - sum(last - first for first, last, _, _ in found) == max(longest.values())
 
 
 def test_lines_that_stand_once_are_not_looked_for_without_end() -> None:

@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +17,11 @@ from tests.fake_responses import FakeResponses, called, said, stream
 from tests.laws import Message
 from tests.stage import stage
 from tests.test_process import LONG, sleepers, until
-from tests.workspace import Nobody
-from tools.base import Console, Context, Ended, Hold, Prepared, Result, Shell
+from tests.workspace import context
+from tools.base import Console, Ended, Hold, Prepared, Result, Shell
 from tools.environment import child_environment
 from tools.jobs import MOST_RUNNING, NARROWED, LocalJobs
-from tools.local import LocalFiles
 from tools.process import LocalShell
-from tools.seen import Seen
 from tools.shell import SHELL
 from tools.shell_job import SHELL_JOB
 
@@ -44,19 +42,10 @@ class Desk:
         bound = TOOLS[tool].bind(arguments, self.root)
         assert not isinstance(bound, Result), bound.text
         environment = child_environment(os.environ, (), (), self.root)
-        context = Context(
-            cwd=self.root,
-            roots=(self.root,),
-            files=LocalFiles(),
-            shell=self.shell or LocalShell(environment, self.root),
-            seen=Seen(),
-            person=Nobody(),
-            planning=False,
-            output=lambda _: None,
-            jobs=self.jobs,
-        )
+        shell = self.shell or LocalShell(environment, self.root)
+        given = replace(context(self.root), shell=shell, jobs=self.jobs)
         with anyio.fail_after(20):
-            prepared = await bound.prepare(context)
+            prepared = await bound.prepare(given)
             return await prepared.run() if isinstance(prepared, Prepared) else prepared
 
     async def start(self, command: str, **more: Any) -> str:

@@ -369,7 +369,7 @@ async def test_a_key_file_is_read_again_when_its_key_was_refused(tmp_path: Path)
     assert await keys.instead(provider, "new") is None
 
 
-async def test_a_key_of_the_environment_is_sent_once(machine: Machine) -> None:
+async def test_a_key_of_the_environment_is_sent_once() -> None:
     given = {"base_url": "https://p.example/v1", "api_key_env": "K"}
     fake = FakeResponses(REFUSED)
     with pytest.raises(Refused):

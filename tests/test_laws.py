@@ -44,9 +44,9 @@ def progress(status: str = "completed", call: str = "c", **members: Any) -> Mess
     return update("tool_call_update", toolCallId=call, status=status, **members)
 
 
-def permission(*kinds: str, call: str = "c") -> Message:
+def permission(*kinds: str) -> Message:
     options = [{"optionId": kind, "name": kind, "kind": kind} for kind in kinds]
-    params = {"sessionId": "s", "toolCall": {"toolCallId": call}, "options": options}
+    params = {"sessionId": "s", "toolCall": {"toolCallId": "c"}, "options": options}
     return request("p", "session/request_permission", params)
 
 

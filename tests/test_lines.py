@@ -287,6 +287,27 @@ def test_what_was_sent_counts_until_it_is_acknowledged() -> None:
         assert queued(line) > 0
 
 
+@pytest.mark.parametrize(
+    ("host", "near"),
+    [
+        ("127.0.0.1", True),
+        ("127.9.9.9", True),
+        ("::1", True),
+        ("::ffff:127.0.0.1", True),
+        ("10.127.0.1", False),
+        ("::ffff:10.0.0.1", False),
+        ("fd00::1", False),
+    ],
+)
+def test_this_machine_is_known_by_its_addresses(host: str, near: bool) -> None:
+    class Line(socket.socket):
+        def getpeername(self) -> tuple[str, int]:
+            return host, 443
+
+    with Line() as line:
+        assert is_near(line) == near
+
+
 # -- a network of its own
 
 

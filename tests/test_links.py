@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,8 @@ from bridge.links import MOST_SHOWN, followed
 from bridge.session import Session
 from bridge.store import Store
 from tests.skipped_time import BACKEND, no_waiting
-from tests.workspace import Nobody
-from tools.base import Context, Files
+from tests.workspace import context
+from tools.base import Files
 from tools.local import LocalFiles
 from tools.seen import Stamp
 
@@ -41,18 +42,13 @@ def session_in(cwd: Path, permission: Any = "workspace-write") -> Session:
 
 async def shown(session: Session, *links: Item, files: Files | None = None) -> list[str]:
     """The texts that the links show."""
-    nobody = Nobody()
-    context = Context(
-        cwd=session.cwd,
+    given = replace(
+        context(session.cwd),
         roots=session.roots,
         files=files or LocalFiles(),
-        shell=nobody,
         seen=session.seen,
-        person=nobody,
-        planning=False,
-        output=lambda _: None,
     )
-    blocks = await followed(links, session, context)
+    blocks = await followed(links, session, given)
     return [str(block.get("text")) for block in blocks if block not in links]
 
 

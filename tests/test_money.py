@@ -35,6 +35,7 @@ def test_only_amounts_of_one_currency_are_added_up() -> None:
     check(Cost(0.1, USD), None, Cost(0.2, USD), expected=Cost(0.3, USD))
     check(Cost(0.1, USD), Cost(1.0, EUR), None, expected=Cost(1.0, EUR))
     check(Cost(0.1, USD), Cost(1.0, EUR), Cost(0.1, USD), expected=Cost(0.2, USD))
+    check(Cost(1.0, USD), Cost(4e-10, USD), expected=Cost(1.0, USD))
     check(Cost(1.0, EUR), Cost(0.0, USD), Cost(1.0, EUR), expected=Cost(2.0, EUR))
 
 

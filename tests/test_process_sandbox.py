@@ -14,9 +14,7 @@ from tests.agent_process import KEY, PROGRAM, Machine, begin_prompt, machine
 from tests.fake_editor import Agent, Editor, agent_process, choose
 from tests.test_process import until
 from tests.test_repository import repository
-from tests.test_sandbox import missing
-from tools.layers import layers_of
-from tools.probe import Probe
+from tests.test_sandbox import full
 
 pytestmark = [
     pytest.mark.anyio,
@@ -35,17 +33,11 @@ def forge(agent: Agent) -> str:
     return f"for file in /proc/{agent.pid}/fd/*; do echo forged > $file; done 2>/dev/null"
 
 
-async def needs_sandbox() -> None:
-    layers = layers_of(*Probe().answer())
-    if layers.hold.strength != "full":
-        missing(f"no full sandbox here: {layers.failures}")
-
-
 @asynccontextmanager
-async def confined(tmp_path: Path) -> AsyncGenerator[tuple[Machine, Agent]]:
-    """An agent whose commands run in a sandbox."""
-    await needs_sandbox()
-    async with machine(tmp_path, settings=ORDINARY, sandbox={}) as here, here.agent() as agent:
+async def held(folder: Path) -> AsyncGenerator[tuple[Machine, Agent]]:
+    """An agent whose commands are held by a sandbox with no gaps."""
+    full()
+    async with machine(folder, settings=ORDINARY, sandbox={}) as here, here.agent() as agent:
         yield here, agent
 
 
@@ -76,7 +68,7 @@ def asked(editor: Editor) -> list[str]:
 
 
 async def test_a_command_runs_unasked_and_finds_no_key(tmp_path: Path) -> None:
-    async with confined(tmp_path) as (here, agent):
+    async with held(tmp_path) as (here, agent):
         editor = agent.editor
         session = await editor.new_session(here.workspace)
         assert await shell(here, editor, session, "echo hi > a; cat a") == "hi\n"
@@ -96,12 +88,8 @@ async def test_a_command_runs_unasked_and_finds_no_key(tmp_path: Path) -> None:
 
 
 async def test_wider_limits_ask_the_person(tmp_path: Path) -> None:
-    await needs_sandbox()
     wider = {"sandbox_permissions": "danger-full-access", "justification": "It must."}
-    async with (
-        machine(tmp_path, settings=ORDINARY, sandbox={}) as here,
-        here.agent() as agent,
-    ):
+    async with held(tmp_path) as (here, agent):
         editor = agent.editor
         editor.answers["session/request_permission"] = choose("allow_once")
         session = await editor.new_session(here.workspace)
@@ -116,7 +104,7 @@ COMMIT = "git -c user.name=a -c user.email=b commit -qm x --allow-empty"
 
 
 async def test_only_lines_that_run_git_change_the_repository(tmp_path: Path) -> None:
-    async with confined(tmp_path) as (here, agent):
+    async with held(tmp_path) as (here, agent):
         repository(here.workspace / "src")
         (here.workspace / "src" / "release.sh").write_text(COMMIT, encoding="utf-8")
         editor = agent.editor
@@ -148,7 +136,7 @@ async def test_only_lines_that_run_git_change_the_repository(tmp_path: Path) -> 
 
 
 async def test_what_was_planted_is_put_aside_when_the_agent_is_killed(tmp_path: Path) -> None:
-    await needs_sandbox()
+    full()
     async with machine(tmp_path, settings=ORDINARY, sandbox={}) as here:
         environment, command = here.environment, [*PROGRAM, "--config", str(here.config)]
         async with agent_process(command, env=environment, cwd=here.workspace) as agent:
@@ -165,7 +153,7 @@ async def test_what_was_planted_is_put_aside_when_the_agent_is_killed(tmp_path: 
 
 
 async def test_who_may_change_the_repository_is_a_setting(tmp_path: Path) -> None:
-    await needs_sandbox()
+    full()
     async with machine(tmp_path) as here:
         repository(here.workspace / "src")
         for setting, command, remains in (("never", COMMIT, True), ("always", "rm -r .git", False)):
@@ -211,7 +199,7 @@ async def test_without_a_sandbox_commands_ask_or_do_not_run(tmp_path: Path) -> N
 async def test_roots_of_the_users_own_can_be_written_and_the_network_switched_on(
     tmp_path: Path,
 ) -> None:
-    await needs_sandbox()
+    full()
     async with machine(tmp_path) as here:
         (tmp_path / "notes").mkdir()
         here.configure(ORDINARY, sandbox={"network": True, "writable_roots": ["notes"]})
@@ -229,7 +217,7 @@ def is_output(item: dict[str, Any], call: str) -> bool:
 
 
 async def test_a_job_that_may_write_ends_when_plan_mode_begins(tmp_path: Path) -> None:
-    async with confined(tmp_path) as (here, agent):
+    async with held(tmp_path) as (here, agent):
         editor = agent.editor
         session = await editor.new_session(here.workspace)
         wait = "echo on; while sleep 0.01; do echo x > a; done"
@@ -248,7 +236,7 @@ async def test_a_job_that_may_write_ends_when_plan_mode_begins(tmp_path: Path) -
 
 
 async def test_a_command_runs_in_the_tmp_that_commands_see(tmp_path: Path) -> None:
-    async with confined(tmp_path) as (here, agent):
+    async with held(tmp_path) as (here, agent):
         editor = agent.editor
         session = await editor.new_session(here.workspace)
         name = f"/tmp/made-{tmp_path.name}"

@@ -1,6 +1,5 @@
 """The way to a server leads through a proxy, or not: as the usual variables say."""
 
-import ssl
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -11,30 +10,21 @@ from bridge.errors import ConfigError, Unreachable
 from bridge.responses.proxies import proxy_to, source_of_proxy
 from tests.fake_proxy import FakeProxy
 from tests.fake_responses import FakeResponses, Reply, said, stream
-from tests.test_transport import HELLO, Place, ask, fault_of
+from tests.test_transport import HELLO, Place, ask, fault_of, secure
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("no_proxy")]
 
 CERTIFICATE = Path(__file__).parent / "fixtures" / "responses" / "model.test.pem"
 PASSWORD = "hunter2-and-more"
 PLACE = Place(base_url="https://model.test/v1", ca_file=str(CERTIFICATE))
 
 
-@pytest.fixture(autouse=True)
-def no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("ALL_PROXY", "HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY", "SSL_CERT_FILE"):
-        monkeypatch.delenv(name, raising=False)
-        monkeypatch.delenv(name.lower(), raising=False)
-
-
 @asynccontextmanager
 async def behind_a_proxy(
     fake: FakeResponses, password: str | None = None
 ) -> AsyncGenerator[tuple[FakeProxy, str]]:
-    """The model's server with its own certificate, reached by a proxy; gives it and its place."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(CERTIFICATE)
-    async with fake.serve(context) as base_url:
+    """The model's server with its own authority, reached by a proxy; gives it and its HOST:PORT."""
+    async with secure(fake, CERTIFICATE) as base_url:
         proxy = FakeProxy(base_url, password)
         async with proxy.serve() as place:
             yield proxy, place

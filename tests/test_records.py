@@ -1,5 +1,7 @@
 """Records survive their way to the file and back."""
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -33,6 +35,7 @@ from bridge.core.records import (
     Unreadable,
     decode,
     encode,
+    format_of,
 )
 from tools.base import Card, Change, Console, Place, Step, Text
 
@@ -87,6 +90,12 @@ def test_a_record_comes_back_as_it_was(record: Record) -> None:
     assert decode(line) == record
 
 
+def test_what_was_written_before_can_still_be_read() -> None:
+    """Sessions outlive versions: lines are only ever added to this file."""
+    lines = (Path(__file__).parent / "fixtures" / "records.jsonl").read_bytes().splitlines()
+    assert tuple(map(decode, lines)) == SAMPLES
+
+
 def test_every_kind_of_record_is_tried_above() -> None:
     assert {type(record) for record in SAMPLES} == set(RECORDS.values())
 
@@ -113,6 +122,20 @@ def test_any_text_comes_back_as_it_was(text: str) -> None:
 )
 def test_a_damaged_line_is_no_record(line: bytes) -> None:
     assert decode(line) is None
+
+
+@pytest.mark.parametrize(
+    ("line", "version"),
+    [
+        (b'{"type":"opened","format":2}', 2),
+        (b'{"type":"opened","format":"2"}', None),
+        (b'{"type":"opened"}', None),
+        (b'{"type":"told","format":2}', None),
+        (b"{", None),
+    ],
+)
+def test_a_header_claims_a_format(line: bytes, version: int | None) -> None:
+    assert format_of(line) == version
 
 
 def test_fields_of_a_later_version_are_passed_over() -> None:

@@ -22,6 +22,7 @@ def test_a_parameter_may_have_a_field_of_its_own() -> None:
     check(error("Unknown parameter: 'reasoning.mode'.", param="reasoning.mode"), "reasoning")
     check(error("Unknown parameter: 'include[1]'.", param="include[1]"), "include")
     check({"error": {"error": {"code": "unknown_parameter", "param": "store"}}}, "store")
+    check(error("Unknown parameter: 'store'.", param=""), "store")
     check({"code": "unsupported_parameter", "param": "store"}, "store")
 
 

@@ -20,6 +20,7 @@ import pytest
 
 from tools.base import Ended
 from tools.layers import Layers, layers_of
+from tools.probe import Probe
 from tools.sandbox import Fence, start, survey
 
 # ruff: noqa: E501 (one attempt a line)
@@ -289,6 +290,14 @@ def missing(what: str) -> None:
     if os.environ.get("CI") == "true":
         pytest.fail(what)
     pytest.skip(what)
+
+
+def full() -> Layers:
+    """The layers of this machine; the test is skipped where they do not hold everything."""
+    layers = layers_of(*Probe().answer())
+    if layers.hold.strength != "full":
+        missing(f"no full sandbox here: {layers.failures}")
+    return layers
 
 
 def only(layers: Layers, wanted: str) -> Layers:

@@ -30,6 +30,7 @@ def test_what_was_never_shown_is_not_known() -> None:
         ([], ((1, 9),)),
         ([(1, 9)], ()),
         ([(1, 3), (7, 9)], ((4, 6),)),
+        ([(1, 3), (5, 9)], ((4, 4),)),
         ([(7, 9), (1, 3), (4, 6)], ()),
         ([(2, 5), (3, 4), (5, 6)], ((1, 1), (7, 9))),
         ([(1, 9), (2, 3)], ()),
@@ -54,6 +55,15 @@ def test_changed_bytes_are_found_with_the_digest_that_was_seen() -> None:
     seen = Seen()
     seen.read("/f", stamp("old"), lines=1, shown=[])
     assert sight(seen, at=stamp("new")).stamp.digest == "old"
+
+
+def test_what_a_command_changed_is_overtaken_until_it_is_seen_again() -> None:
+    seen = Seen()
+    seen.read("/f", stamp(), lines=1, shown=[])
+    seen.overtaken(["/f"])
+    assert (seen.is_overtaken("/f"), seen.is_overtaken("/g")) == (True, False)
+    seen.read("/f", stamp("new"), lines=1, shown=[])
+    assert not seen.is_overtaken("/f")
 
 
 def test_the_same_bytes_in_another_inode_are_known() -> None:

@@ -13,10 +13,8 @@ from bridge.core.remote_content import Output
 from bridge.remote_tool import Asked, Forgotten, ServerFault
 from bridge.servers import Connect, Events, Servers
 from bridge.wanted import Address, Program, Unreachable, Wanted
-from tests.workspace import Nobody
+from tests.workspace import Nobody, context
 from tools.base import AnyTool, Bound, Context, Filled, Prepared, Result
-from tools.local import LocalFiles
-from tools.seen import Seen
 
 pytestmark = pytest.mark.anyio
 
@@ -169,16 +167,7 @@ async def run(tool: AnyTool, person: Any = None, **arguments: object) -> Result:
 
 
 def a_context(person: Any = None) -> Context:
-    return Context(
-        cwd="/w",
-        roots=("/w",),
-        files=LocalFiles(),
-        shell=Nobody(),
-        seen=Seen(),
-        person=person or Nobody(),
-        planning=False,
-        output=printed.append,
-    )
+    return replace(context("/w"), person=person or Nobody(), output=printed.append)
 
 
 printed: list[str] = []

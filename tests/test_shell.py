@@ -7,12 +7,11 @@ from pathlib import Path
 import anyio
 import pytest
 
-from tests.workspace import Nobody
+from tests.workspace import context
 from tools.base import (
     Access,
     Card,
     Console,
-    Context,
     Ended,
     Hold,
     Prepared,
@@ -20,8 +19,6 @@ from tools.base import (
     Result,
     Text,
 )
-from tools.local import LocalFiles
-from tools.seen import Seen
 from tools.shell import CONFINED_SHELL, SHELL
 
 pytestmark = pytest.mark.anyio
@@ -70,19 +67,6 @@ def cwd(tmp_path: Path) -> str:
     return str(root)
 
 
-def context(cwd: str, shell: ScriptedShell, output: Callable[[str], None]) -> Context:
-    return Context(
-        cwd=cwd,
-        roots=(cwd,),
-        files=LocalFiles(),
-        shell=shell,
-        seen=Seen(),
-        person=Nobody(),
-        planning=False,
-        output=output,
-    )
-
-
 def card(arguments: Mapping[str, object]) -> Card:
     bound = SHELL.bind(arguments, "/work")
     assert not isinstance(bound, Result)
@@ -96,7 +80,7 @@ async def prepared(
     if isinstance(bound, Result):
         return bound
     with anyio.fail_after(10):
-        return await bound.prepare(context(cwd, shell, lambda _: None))
+        return await bound.prepare(replace(context(cwd), shell=shell))
 
 
 async def result(ended: Ended | OSError, arguments: Mapping[str, object], cwd: str) -> Result:
@@ -224,7 +208,7 @@ async def test_output_is_passed_on_while_the_command_runs(cwd: str) -> None:
     heard: list[str] = []
     bound = SHELL.bind({"command": "ls", "description": "d"}, cwd)
     assert not isinstance(bound, Result)
-    call = await bound.prepare(context(cwd, ScriptedShell(), heard.append))
+    call = await bound.prepare(replace(context(cwd), shell=ScriptedShell(), output=heard.append))
     assert isinstance(call, Prepared)
     await call.run()
     assert heard == ["live"]
@@ -304,7 +288,7 @@ async def confined(
     bound = CONFINED_SHELL.bind({"command": "make", "description": "d", **arguments}, cwd)
     assert not isinstance(bound, Result)
     with anyio.fail_after(10):
-        return await bound.prepare(context(cwd, shell, lambda _: None))
+        return await bound.prepare(replace(context(cwd), shell=shell))
 
 
 async def test_a_command_with_unseen_characters_is_not_said_to_be_held(cwd: str) -> None:

@@ -213,9 +213,9 @@ def test_bash_reads_the_words_as_we_do() -> None:
         timeout=60,
         check=True,
     )
-    for (line, found), words in zip(
-        understood.items(), ran.stdout.decode().split("STOP\0"), strict=False
-    ):
+    *told, rest = ran.stdout.decode().split("STOP\0")
+    assert rest == ""
+    for (line, found), words in zip(understood.items(), told, strict=True):
         ours = "".join(
             "".join(f"{word.text}\0" for word in command[1:]) + "END\0" for command in found
         )

@@ -367,7 +367,7 @@ def test_nothing_but_a_path_is_needed(agent: list[str], tmp_path: Path) -> None:
     assert [one["result"]["sessionId"] for one in more if one.get("id") == 2]
 
 
-def test_a_handshake_in_an_unusual_form_is_answered_by_the_program(tmp_path: Path) -> None:
+def test_a_handshake_in_an_unusual_form_is_answered_by_the_program() -> None:
     unusual = line({"id": "\u00e9", "method": "initialize", "params": PARAMS})
     ended = run([sys.executable, "-m", "bridge"], BAD_VERSION + b"\r\n" + unusual, cwd=HOME)
     refused, hello = said(ended)

@@ -326,8 +326,8 @@ def _descriptors(file: Path) -> list[int]:
 # -- lists
 
 
-def ids(store: Store, cwd: str | None = None, cursor: str | None = None) -> list[str]:
-    return [one.label.session for one in store.list(cwd, cursor)[0]]
+def ids(store: Store, cwd: str | None = None) -> list[str]:
+    return [one.label.session for one in store.list(cwd, None)[0]]
 
 
 def test_the_list_is_newest_first_and_by_folder(tmp_path: Path) -> None:

@@ -6,11 +6,11 @@ import re
 import tarfile
 import zipfile
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from bridge import __version__
+from tests.test_start import line
 from tests.wheels import (
     BESIDE,
     HOME,
@@ -95,10 +95,6 @@ def test_the_source_archive_gives_the_same_wheel(built: Path, wheel: Path, tmp_p
     assert not list(source.rglob("__pycache__"))
     (again,) = build(source, tmp_path / "again", "wheel")
     assert again.read_bytes() == wheel.read_bytes()
-
-
-def line(message: dict[str, Any]) -> bytes:
-    return json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n"
 
 
 HELLO = line({"id": 1, "method": "initialize", "params": {"protocolVersion": 1}})

@@ -51,6 +51,16 @@ def test_what_is_long_is_cut_and_thoughts_are_left_out():
     assert all("left out" in str(item) and len(str(item)) < 2500 for item in items[2:])
 
 
+def test_what_is_cut_keeps_both_ends_and_says_how_much_is_gone():
+    fits = "a" * 1000 + "b" * 1000
+    call: Item = {"type": "function_call", "call_id": "c", "arguments": fits}
+    assert shortened([call, message(fits)]) == [call, message(fits)]
+    cut = "a" * 1000 + "\n[… 1 characters left out …]\n" + "b" * 1000
+    assert shortened([message("a" * 1000 + "x" + "b" * 1000)]) == [message(cut)]
+    longer = {**call, "arguments": fits + "b"}
+    assert shortened([longer]) == [{**call, "arguments": '{"left_out":"2001 characters"}'}]
+
+
 def test_a_picture_is_not_cut_but_left_out():
     picture = {"type": "input_image", "image_url": "data:image/png;base64," + LONG}
     item: Item = {"type": "message", "role": "user", "content": [picture]}

@@ -45,9 +45,9 @@ def run(
     )
 
 
-def done(command: list[str], environment: Mapping[str, str], cwd: Path, given: bytes = b"") -> str:
+def done(command: list[str], environment: Mapping[str, str], cwd: Path) -> str:
     """What a program printed that ended well."""
-    ended = run(command, environment, cwd, given)
+    ended = run(command, environment, cwd)
     assert ended.returncode == 0, f"{command}\n{ended.stdout.decode()}{ended.stderr.decode()}"
     return ended.stdout.decode()
 

@@ -43,8 +43,8 @@ def holds_unseen(text: str) -> bool:
 
 
 def _named_gap(gap: re.Match[str]) -> str:
-    lines = gap[0].count("\n")
-    return f"\n[{lines} empty lines]\n" if lines else f" [{len(gap[0])} blanks] "
+    ends = gap[0].count("\n")
+    return f"\n[{ends - 1} empty lines]\n" if ends else f" [{len(gap[0])} blanks] "
 
 
 def _visible(char: str) -> str:

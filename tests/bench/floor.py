@@ -13,7 +13,6 @@ _CHUNK = (
     '{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"%s","update":'
     '{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":%s}}}}\n'
 )
-_INSIDE = {"type": "text", "text": ""}
 
 
 def send(**members: Any) -> None:
