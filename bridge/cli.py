@@ -7,12 +7,11 @@ from argparse import Namespace
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
-from bridge import __version__, archive, log
+from bridge import __version__, log
 from bridge.demo import play
 from bridge.folders import state_folder
 from bridge.setup.editors import EDITORS
 from bridge.starting import agent_command
-from bridge.store import Store
 from bridge.windows import SENTENCE
 
 _HELP = """\
@@ -163,6 +162,9 @@ def _demo(options: Namespace) -> int:
 
 
 def _sessions(options: Namespace) -> int:
+    from bridge import archive  # noqa: PLC0415 (its locks are not to be had on native Windows)
+    from bridge.store import Store  # noqa: PLC0415 (as above)
+
     folder = state_folder()
     log.start(None)
     return archive.run(Store(None if folder is None else folder / "sessions"), options)
