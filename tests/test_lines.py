@@ -23,7 +23,7 @@ import pytest
 from anyio.abc import SocketAttribute
 
 from bridge.errors import ModelError
-from bridge.responses.lines import DEAD_SECONDS, Lines, Near, is_near, queued
+from bridge.responses.lines import DEAD_SECONDS, Line, Lines, Near, is_near, queued
 from bridge.responses.transport import Transport
 from tests.fake_proxy import FakeProxy
 from tests.fake_responses import FakeResponses, Reply, frame, said, stream
@@ -242,34 +242,39 @@ async def test_a_way_through_a_proxy_has_such_connections_too(
     assert seen == [int(proxy.rpartition(":")[2])]
 
 
-class Noting(httpcore.AsyncNetworkStream):
-    """Gives a byte for each reading, and notes it."""
+class Scripted(httpcore.AsyncNetworkStream):
+    """Gives these bytes, one piece for each reading."""
 
-    def __init__(self) -> None:
-        self.noted: list[str] = []
+    def __init__(self, *pieces: bytes) -> None:
+        self._pieces = list(pieces)
 
     async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:  # noqa: ASYNC109 (httpcore's)
-        self.noted.append("read")
-        return b"x"
+        return self._pieces.pop(0)
+
+    async def write(self, buffer: bytes, timeout: float | None = None) -> None:  # noqa: ASYNC109 (httpcore's)
+        pass
 
 
-async def test_what_has_come_is_dealt_with_before_more_is_read() -> None:
-    stream = Noting()
-    come = anyio.Event()
+@pytest.mark.parametrize("connection", [Near, Line])
+async def test_chunks_that_came_together_are_one_piece(connection: type[Near]) -> None:
+    head = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n"
+    line = connection(Scripted(head + b"1\r\na\r\n1\r\nb\r\n", b"1", b"\r\nc\r\n", b""))
+    await line.write(b"a request")
+    assert [await line.read(99) for _ in range(3)] == [
+        head + b"2\r\nab\r\n",
+        b"1\r\nc\r\n",
+        b"",
+    ]
 
-    async def show() -> None:
-        await come.wait()
-        stream.noted.append("shown")
 
-    with anyio.fail_after(5):
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(show)
-            await anyio.lowlevel.checkpoint()
-            near = Near(stream)
-            await near.read(1)
-            come.set()
-            await near.read(1)
-    assert stream.noted == ["read", "shown", "read"]
+async def test_each_answer_is_looked_at_anew() -> None:
+    body = b"1\r\na\r\n1\r\nb\r\n"
+    chunked = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n" + body
+    plain = b"HTTP/1.1 200 OK\r\ncontent-length: 12\r\n\r\n" + body
+    line = Near(Scripted(chunked, plain))
+    for answer in (chunked.replace(body, b"2\r\nab\r\n"), plain):
+        await line.write(b"a request")
+        assert await line.read(99) == answer
 
 
 def test_what_was_sent_counts_until_it_is_acknowledged() -> None:

@@ -9,8 +9,7 @@ ends before its rest was sent may be sent again: Vanished.
 Rule 2: where nothing is said for long, the system asks the other end for signs of life. A
 connection that dies while an answer is awaited ends DEAD_SECONDS later.
 Rule 3: on this machine nothing is lost on the way: such a connection is not watched.
-Rule 4: before more is read, those who wait for what has come get their turn. It takes a while to
-get ready for the next bytes, and what is shown is not to be late by that.
+Rule 4: what came together is handed on in one piece: see chunks.py.
 """
 
 import socket
@@ -21,7 +20,8 @@ from typing import Any, TypeAlias, cast
 
 import anyio
 import httpcore
-from anyio.lowlevel import checkpoint
+
+from bridge.responses.chunks import Chunks
 
 if sys.platform != "win32":
     import fcntl
@@ -97,12 +97,17 @@ class Near(httpcore.AsyncNetworkStream):
 
     def __init__(self, stream: httpcore.AsyncNetworkStream) -> None:
         self._stream = stream
+        self._answer = Chunks()
+        """To the request that was written last."""
 
     async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:  # noqa: ASYNC109 (httpcore's)
-        await checkpoint()
-        return await self._stream.read(max_bytes, timeout)
+        while data := await self._stream.read(max_bytes, timeout):
+            if joined := self._answer.feed(data):
+                return joined
+        return b""
 
     async def write(self, buffer: bytes, timeout: float | None = None) -> None:  # noqa: ASYNC109 (httpcore's)
+        self._answer = Chunks()
         await self._stream.write(buffer, timeout)
 
     async def aclose(self) -> None:
@@ -138,6 +143,7 @@ class Line(Near):
 
     async def write(self, buffer: bytes, timeout: float | None = None) -> None:  # noqa: ASYNC109 (httpcore's)
         if self._has_served:
+            self._answer = Chunks()
             self._request += buffer
             self._write_timeout = timeout
         else:
