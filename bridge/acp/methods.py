@@ -88,8 +88,13 @@ async def _answer_later(agent: Agent, request: RequestId, method: str, pending: 
     answered = pending.given_up
     try:
         with _answering_failures(agent, request, method):
-            with pending.scope or CancelScope():
-                answered = await pending.run()
+            with pending.scope or CancelScope() as scope:
+                try:
+                    answered = await pending.run()
+                except BridgeError:
+                    # ACP, Prompt Turn, Cancellation: what fails by being cancelled is no error.
+                    if answered is None or not scope.cancel_called:
+                        raise
             if answered is None:
                 raise EditorError(REQUEST_CANCELLED, "the request was given up")
             _answered(agent, request, answered)

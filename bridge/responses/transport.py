@@ -23,6 +23,7 @@ import anyio
 import httpcore
 import httpx
 from anyio.abc import TaskGroup, TaskStatus
+from anyio.lowlevel import checkpoint_if_cancelled
 from httpx_sse import EventSource
 
 from bridge.beside import group
@@ -317,6 +318,8 @@ class _Reply:
             self._size = 0
             self._room.set()
             return data
+        # Both tasks were cancelled, and the other one stopped reading first: that is no end.
+        await checkpoint_if_cancelled()
         if self._fault is not None:
             raise Unreachable(self._fault)
         return None
