@@ -178,6 +178,16 @@ async def test_a_picture_is_judged_by_the_model_that_is_loaded(tmp_path: Path) -
         assert here.answered == []
 
 
+async def test_content_that_is_refused_is_named_and_not_repeated(tmp_path: Path) -> None:
+    stored(tmp_path, 1)
+    async with pipe(tmp_path) as here:
+        here.load(1)
+        here.prompt(2, {"type": "text", "text": "x"}, {"type": "y" * 100_000})
+        _, answer = await here.answers(1, 2)
+        said = f'prompt.1: content of type "{"y" * 100}": not supported'
+        assert answer["error"]["message"] == said
+
+
 @pytest.mark.parametrize("method", ["session/close", "session/delete"])
 async def test_a_session_can_be_ended_while_it_is_loaded(tmp_path: Path, method: str) -> None:
     stored(tmp_path, 1000)

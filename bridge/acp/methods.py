@@ -259,10 +259,11 @@ def _checked(blocks: list[schema.ContentBlock]) -> tuple[Item, ...]:
 
 def _check(blocks: Iterable[Item], *, images: bool) -> None:
     """Refuse what no model takes, and images where the model in use takes none."""
-    for block in blocks:
+    for number, block in enumerate(blocks):
         why = content.unfit(block, images=images)
         if why is not None:
-            raise EditorError(INVALID_PARAMS, f'prompt: content of type "{block["type"]}": {why}')
+            kind = str(block["type"])[:100]
+            raise EditorError(INVALID_PARAMS, f'prompt.{number}: content of type "{kind}": {why}')
 
 
 def _cancel(agent: Agent, params: schema.SessionParams) -> None:
