@@ -183,9 +183,9 @@ async def test_content_that_is_refused_is_named_and_not_repeated(tmp_path: Path)
     async with pipe(tmp_path) as here:
         here.load(1)
         here.prompt(2, {"type": "text", "text": "x"}, {"type": "y" * 100_000})
-        _, answer = await here.answers(1, 2)
+        answers = {one["id"]: one for one in await here.answers(1, 2)}
         said = f'prompt.1: content of type "{"y" * 100}": not supported'
-        assert answer["error"]["message"] == said
+        assert answers[2]["error"]["message"] == said
 
 
 @pytest.mark.parametrize("method", ["session/close", "session/delete"])
