@@ -13,7 +13,6 @@ from bridge.folders import state_folder
 from bridge.setup.editors import EDITORS
 from bridge.starting import agent_command
 from bridge.store import Store
-from bridge.windows import SENTENCE
 
 _HELP = """\
 NAME
@@ -134,9 +133,6 @@ def main(argv: Sequence[str]) -> int:
             _refuse_what_is_for_editors(parser, options)
     except SystemExit as ended:
         return int(ended.code or 0)
-    if os.name == "nt":
-        sys.stderr.write(f"{SENTENCE}\n")
-        return 1
     return _COMMANDS[options.command](options)
 
 

@@ -58,24 +58,33 @@ def test_a_bad_handshake_and_a_bad_line_are_answered() -> None:
     assert sorted(one["error"]["code"] for one in said) == [-32700, -32602]
 
 
-def test_the_start_chooses_it_where_a_posix_module_is_missing() -> None:
+def started_without_posix(arguments: list[str], typed: bytes) -> subprocess.CompletedProcess[bytes]:
+    """The program, with these arguments, where the modules are missing that Windows lacks."""
     start = (
         "import sys\n"
         "missing = ('fcntl', 'termios', 'pwd', 'grp', 'resource', 'pty', 'tty')\n"
         "sys.modules.update(dict.fromkeys(missing))\n"
         f"sys.path.insert(0, {str(HOME)!r})\n"
-        "sys.argv[1:] = []\n"
+        f"sys.argv[1:] = {arguments!r}\n"
         "from bridge.__main__ import main\n"
-        "main()\n"
+        "sys.exit(main())\n"
     )
-    run = subprocess.run(
-        [sys.executable, "-c", start],
-        input=f"{HELLO}\n{request(2, 'session/prompt')}\n".encode(),
-        capture_output=True,
-        check=True,
-        timeout=30,
+    return subprocess.run(
+        [sys.executable, "-c", start], input=typed, capture_output=True, check=False, timeout=30
     )
+
+
+def test_the_start_chooses_it_where_a_posix_module_is_missing() -> None:
+    typed = f"{HELLO}\n{request(2, 'session/prompt')}\n".encode()
+    run = started_without_posix([], typed)
     said = [json.loads(line) for line in run.stdout.splitlines()]
     assert [one["id"] for one in said] == [1, 2]
     assert said[1]["error"]["message"] == windows.SENTENCE
-    assert run.stderr == b""
+    assert (run.returncode, run.stderr) == (0, b"")
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["setup", "zed"], ["sessions", "list"]])
+def test_every_command_says_where_to_run_it(arguments: list[str]) -> None:
+    run = started_without_posix(arguments, b"")
+    assert (run.returncode, run.stdout) == (1, b"")
+    assert run.stderr.decode() == f"{windows.SENTENCE}\n"
