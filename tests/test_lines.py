@@ -5,6 +5,7 @@ swallows everything does is played twice: by a count of unacknowledged bytes tha
 for real where the system lets a test have a network of its own.
 """
 
+import errno
 import json
 import os
 import select
@@ -204,6 +205,40 @@ async def test_a_first_request_that_is_hung_up_is_a_failure_like_any_other() -> 
         fault = await fault_of(None, Place(base_url=base_url))
     assert "it hung up" in fault.message
     assert connections == [1]
+
+
+async def test_one_that_is_hung_up_as_soon_as_it_is_made_is_a_failure_like_any_other() -> None:
+    made: list[socket.socket] = []
+
+    def reset(line: socket.socket) -> bool:
+        made.append(line)
+        raise OSError(errno.ENOTCONN, "Transport endpoint is not connected")
+
+    async def answer(talk: Conversation, number: int) -> None:
+        await talk.some()
+
+    async with server(answer) as (base_url, _):
+        with anyio.fail_after(10), pytest.raises(ModelError, match="it hung up"):
+            async with Transport(lines=Lines(near=reset)) as transport:
+                await read_all(transport, Place(base_url=base_url))
+    assert [line.fileno() for line in made] == [-1]
+
+
+@pytest.mark.parametrize(
+    "error", [OSError(errno.EBADF, "Bad file descriptor"), ValueError("a negative integer (-1)")]
+)
+async def test_one_that_was_closed_while_a_request_was_begun_is_replaced_at_once(
+    error: Exception,
+) -> None:
+    def closed(_: socket.socket) -> int:
+        raise error
+
+    fake = FakeResponses(HELLO, DEAF, HELLO)
+    async with fake.serve() as base_url, Transport(lines=far(closed)) as transport:
+        with anyio.fail_after(10):
+            for _ in range(2):
+                await read_all(transport, Place(base_url=base_url))
+    assert {asked.connection for asked in fake.asked} == {1, 2}
 
 
 # -- the system's part

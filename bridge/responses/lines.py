@@ -16,6 +16,7 @@ import socket
 import struct
 import sys
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from typing import Any, TypeAlias, cast
 
 import anyio
@@ -84,6 +85,13 @@ class Lines(httpcore.AsyncNetworkBackend):
     ) -> httpcore.AsyncNetworkStream:
         """Connect; raises httpcore's errors."""
         stream = await self._inner.connect_tcp(host, port, timeout, local_address, socket_options)
+        try:
+            return self._watched(stream)
+        except OSError as error:  # it was hung up as soon as it was made
+            await stream.aclose()
+            raise httpcore.ReadError(str(error)) from None
+
+    def _watched(self, stream: httpcore.AsyncNetworkStream) -> "Near":
         line = _socket(stream)
         if self._near(line):
             return Near(stream)
@@ -191,8 +199,9 @@ class Line(Near):
     async def _is_heard(self) -> bool:
         """Whether the other end has acknowledged some of what was sent."""
         line = _socket(self._stream)
-        sent = self._queued(line)
-        with anyio.move_on_after(_HEARD_SECONDS):
+        # A line that was closed meanwhile has no number any more, and tells nothing.
+        with suppress(OSError, ValueError), anyio.move_on_after(_HEARD_SECONDS):
+            sent = self._queued(line)
             looks = iter(_LOOK_EVERY)
             while 0 < self._queued(line) >= sent:  # noqa: ASYNC110 (nothing tells of it)
                 await anyio.sleep(next(looks, _LOOK_EVERY[-1]))
