@@ -67,6 +67,11 @@ def main() -> int:
             return _agent(file, record)
         case arguments:
             _open_standard_files()
+            if fcntl is None:
+                from bridge.windows import SENTENCE  # noqa: PLC0415 (native Windows only)
+
+                sys.stderr.write(f"{SENTENCE}\n")
+                return 1
             sys.excepthook = _die  # what cannot be loaded
             from bridge.cli import main as command  # noqa: PLC0415 (not needed by the agent)
 

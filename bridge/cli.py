@@ -7,12 +7,12 @@ from argparse import Namespace
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
-from bridge import __version__, log
+from bridge import __version__, archive, log
 from bridge.demo import play
 from bridge.folders import state_folder
 from bridge.setup.editors import EDITORS
 from bridge.starting import agent_command
-from bridge.windows import SENTENCE
+from bridge.store import Store
 
 _HELP = """\
 NAME
@@ -133,9 +133,6 @@ def main(argv: Sequence[str]) -> int:
             _refuse_what_is_for_editors(parser, options)
     except SystemExit as ended:
         return int(ended.code or 0)
-    if os.name == "nt":
-        sys.stderr.write(f"{SENTENCE}\n")
-        return 1
     return _COMMANDS[options.command](options)
 
 
@@ -162,9 +159,6 @@ def _demo(options: Namespace) -> int:
 
 
 def _sessions(options: Namespace) -> int:
-    from bridge import archive  # noqa: PLC0415 (its locks are not to be had on native Windows)
-    from bridge.store import Store  # noqa: PLC0415 (as above)
-
     folder = state_folder()
     log.start(None)
     return archive.run(Store(None if folder is None else folder / "sessions"), options)

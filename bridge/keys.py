@@ -152,7 +152,7 @@ async def _printed(command: tuple[str, ...], environment: Mapping[str, str], sec
 
     launch = Launch((program, *command[1:]), environment, cwd=os.sep)
     try:
-        ended = await follow(launch, timeout=seconds, output=_ignore)
+        ended = await follow(launch, seconds=seconds, output=_ignore)
     except OSError as error:
         raise ConfigError(f"{name} cannot be started: {error.strerror}") from None
     return _key_of(ended, name, seconds)

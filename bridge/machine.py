@@ -16,7 +16,7 @@ from bridge.core import policy
 from bridge.errors import ConfigError
 from bridge.keys import Keys
 from bridge.session import Session
-from tools.base import Ended, Hold, Reach, Tool
+from tools.base import Command, Ended, Hold, Tool
 from tools.confined import ConfinedShell
 from tools.environment import child_environment
 from tools.frozen import frozen
@@ -54,21 +54,10 @@ class SessionShell:
         why = f"no command runs without a sandbox, and there is none: {'; '.join(hold.gaps)}"
         return replace(hold, refusal=why)
 
-    async def run(
-        self,
-        command: str,
-        *,
-        cwd: str,
-        timeout: float,  # noqa: ASYNC109 (it is the command's, and its end is a result)
-        output: Callable[[str], None],
-        reach: Reach | None = None,
-        git: bool = False,
-    ) -> Ended:
+    async def run(self, command: Command, output: Callable[[str], None]) -> Ended:
         """Run one command; what it may touch is settled now, since most calls run none."""
         inherited = await self.session.login.environment(os.environ)
-        return await self._shell(inherited).run(
-            command, cwd=cwd, timeout=timeout, output=output, reach=reach, git=git
-        )
+        return await self._shell(inherited).run(command, output)
 
     def environment(self, inherited: Mapping[str, str]) -> dict[str, str]:
         """What commands get of this environment."""

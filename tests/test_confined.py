@@ -15,7 +15,7 @@ from tests.test_process import LONG, ignore, sleepers
 from tests.test_repository import git, repository
 from tests.test_sandbox import full
 from tools import sandbox
-from tools.base import Ended, Hold, Reach
+from tools.base import Command, Ended, Hold, Reach
 from tools.confined import ConfinedShell, SandboxFailed
 from tools.environment import child_environment, confined_environment
 from tools.guardian import Guardian
@@ -51,14 +51,8 @@ class Stage:
         git: bool = False,
     ) -> Ended:
         with anyio.fail_after(timeout + 10):
-            return await self.shell.run(
-                command,
-                cwd=str(cwd or self.root),
-                timeout=timeout,
-                output=output,
-                reach=reach,
-                git=git,
-            )
+            asked = Command(command, str(cwd or self.root), timeout, reach, git)
+            return await self.shell.run(asked, output)
 
     def fenced(self, **changed: object) -> "Stage":
         """The same with another fence."""
@@ -150,9 +144,7 @@ async def test_what_a_cancelled_command_planted_is_put_aside_too(stage: Stage) -
 async def test_what_is_put_aside_here_is_not_left_to_the_guardian(stage: Stage) -> None:
     guardian = Guardian(patience=20)
     shell = replace(stage.shell, guardian=guardian)
-    ended = await shell.run(
-        "echo x > .envrc", cwd=str(stage.root), timeout=30, output=lambda _: None
-    )
+    ended = await shell.run(Command("echo x > .envrc", str(stage.root), 30), lambda _: None)
     assert len(ended.notes) == 1
     (stage.root / ".envrc").touch()
     guardian.close()

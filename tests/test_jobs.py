@@ -18,7 +18,7 @@ from tests.laws import Message
 from tests.stage import stage
 from tests.test_process import LONG, sleepers, until
 from tests.workspace import context
-from tools.base import Console, Ended, Hold, Prepared, Result, Shell
+from tools.base import Command, Console, Ended, Hold, Prepared, Result, Shell
 from tools.environment import child_environment
 from tools.jobs import MOST_RUNNING, NARROWED, LocalJobs
 from tools.process import LocalShell
@@ -99,8 +99,8 @@ class Instant:
     async def hold(self) -> Hold:
         return Hold()
 
-    async def run(self, command: str, *, timeout: float, output: Any, **_: Any) -> Ended:  # noqa: ASYNC109 (as the port has it)
-        self.timeouts.append(timeout)
+    async def run(self, command: Command, output: Any) -> Ended:
+        self.timeouts.append(command.seconds)
         output("word\n")
         return self.ended
 

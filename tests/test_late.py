@@ -16,6 +16,7 @@ def test_a_late_pattern_does_what_the_pattern_does() -> None:
     assert words.sub("x", "ab cd") == "x x"  # from what was kept
     assert words.groups == 1
     assert pattern("A", 2).fullmatch("a")
+    assert pattern(pattern="A", flags=2).fullmatch("a")
 
 
 def test_a_late_pattern_passes_for_a_pattern() -> None:

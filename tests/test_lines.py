@@ -5,6 +5,7 @@ swallows everything does is played twice: by a count of unacknowledged bytes tha
 for real where the system lets a test have a network of its own.
 """
 
+import errno
 import json
 import os
 import select
@@ -23,7 +24,7 @@ import pytest
 from anyio.abc import SocketAttribute
 
 from bridge.errors import ModelError
-from bridge.responses.lines import DEAD_SECONDS, Lines, Near, is_near, queued
+from bridge.responses.lines import DEAD_SECONDS, Line, Lines, Near, is_near, queued
 from bridge.responses.transport import Transport
 from tests.fake_proxy import FakeProxy
 from tests.fake_responses import FakeResponses, Reply, frame, said, stream
@@ -206,6 +207,40 @@ async def test_a_first_request_that_is_hung_up_is_a_failure_like_any_other() -> 
     assert connections == [1]
 
 
+async def test_one_that_is_hung_up_as_soon_as_it_is_made_is_a_failure_like_any_other() -> None:
+    made: list[socket.socket] = []
+
+    def reset(line: socket.socket) -> bool:
+        made.append(line)
+        raise OSError(errno.ENOTCONN, "Transport endpoint is not connected")
+
+    async def answer(talk: Conversation, number: int) -> None:
+        await talk.some()
+
+    async with server(answer) as (base_url, _):
+        with anyio.fail_after(10), pytest.raises(ModelError, match="it hung up"):
+            async with Transport(lines=Lines(near=reset)) as transport:
+                await read_all(transport, Place(base_url=base_url))
+    assert [line.fileno() for line in made] == [-1]
+
+
+@pytest.mark.parametrize(
+    "error", [OSError(errno.EBADF, "Bad file descriptor"), ValueError("a negative integer (-1)")]
+)
+async def test_one_that_was_closed_while_a_request_was_begun_is_replaced_at_once(
+    error: Exception,
+) -> None:
+    def closed(_: socket.socket) -> int:
+        raise error
+
+    fake = FakeResponses(HELLO, DEAF, HELLO)
+    async with fake.serve() as base_url, Transport(lines=far(closed)) as transport:
+        with anyio.fail_after(10):
+            for _ in range(2):
+                await read_all(transport, Place(base_url=base_url))
+    assert {asked.connection for asked in fake.asked} == {1, 2}
+
+
 # -- the system's part
 
 
@@ -242,34 +277,39 @@ async def test_a_way_through_a_proxy_has_such_connections_too(
     assert seen == [int(proxy.rpartition(":")[2])]
 
 
-class Noting(httpcore.AsyncNetworkStream):
-    """Gives a byte for each reading, and notes it."""
+class Scripted(httpcore.AsyncNetworkStream):
+    """Gives these bytes, one piece for each reading."""
 
-    def __init__(self) -> None:
-        self.noted: list[str] = []
+    def __init__(self, *pieces: bytes) -> None:
+        self._pieces = list(pieces)
 
     async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:  # noqa: ASYNC109 (httpcore's)
-        self.noted.append("read")
-        return b"x"
+        return self._pieces.pop(0)
+
+    async def write(self, buffer: bytes, timeout: float | None = None) -> None:  # noqa: ASYNC109 (httpcore's)
+        pass
 
 
-async def test_what_has_come_is_dealt_with_before_more_is_read() -> None:
-    stream = Noting()
-    come = anyio.Event()
+@pytest.mark.parametrize("connection", [Near, Line])
+async def test_chunks_that_came_together_are_one_piece(connection: type[Near]) -> None:
+    head = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n"
+    line = connection(Scripted(head + b"1\r\na\r\n1\r\nb\r\n", b"1", b"\r\nc\r\n", b""))
+    await line.write(b"a request")
+    assert [await line.read(99) for _ in range(3)] == [
+        head + b"2\r\nab\r\n",
+        b"1\r\nc\r\n",
+        b"",
+    ]
 
-    async def show() -> None:
-        await come.wait()
-        stream.noted.append("shown")
 
-    with anyio.fail_after(5):
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(show)
-            await anyio.lowlevel.checkpoint()
-            near = Near(stream)
-            await near.read(1)
-            come.set()
-            await near.read(1)
-    assert stream.noted == ["read", "shown", "read"]
+async def test_each_answer_is_looked_at_anew() -> None:
+    body = b"1\r\na\r\n1\r\nb\r\n"
+    chunked = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n" + body
+    plain = b"HTTP/1.1 200 OK\r\ncontent-length: 12\r\n\r\n" + body
+    line = Near(Scripted(chunked, plain))
+    for answer in (chunked.replace(body, b"2\r\nab\r\n"), plain):
+        await line.write(b"a request")
+        assert await line.read(99) == answer
 
 
 def test_what_was_sent_counts_until_it_is_acknowledged() -> None:

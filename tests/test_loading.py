@@ -7,7 +7,7 @@ still at any place.
 import json
 import os
 import sys
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,6 +16,7 @@ from typing import Any
 import anyio
 import anyio.lowlevel
 import pytest
+from anyio.lowlevel import checkpoint
 
 from bridge.acp.agent import Agent
 from bridge.acp.connection import Connection
@@ -25,6 +26,8 @@ from bridge.acp.peer import Note, Peer, Request
 from bridge.acp.stdio import Stdio
 from bridge.config import load
 from bridge.core.records import Opened, Prompted, Record, Responded, SaidText, Switched
+from bridge.errors import Unreachable
+from bridge.responses.faults import truncated
 from bridge.session import Prompt, Session
 from bridge.store import Store
 from tests.laws import Message
@@ -75,8 +78,10 @@ class Pipe:
 
 
 @asynccontextmanager
-async def pipe(folder: Path, config: str = CONFIG) -> AsyncGenerator[Pipe]:
-    """An agent whose model answers every prompt with nothing."""
+async def pipe(
+    folder: Path, config: str = CONFIG, until: Callable[[], Awaitable[None]] = checkpoint
+) -> AsyncGenerator[Pipe]:
+    """An agent whose model answers every prompt with nothing, after this."""
     file = folder / "config.toml"
     file.write_text(config, encoding="utf-8")
     end, written = os.pipe()
@@ -84,6 +89,7 @@ async def pipe(folder: Path, config: str = CONFIG) -> AsyncGenerator[Pipe]:
 
     async def answer(session: Session, editor: SessionEditor, prompt: Prompt) -> str:
         here.answered.append(session)
+        await until()
         return "end_turn"
 
     async def attend(session: Session, editor: SessionEditor, at_once: bool) -> None: ...
@@ -172,6 +178,16 @@ async def test_a_picture_is_judged_by_the_model_that_is_loaded(tmp_path: Path) -
         assert here.answered == []
 
 
+async def test_content_that_is_refused_is_named_and_not_repeated(tmp_path: Path) -> None:
+    stored(tmp_path, 1)
+    async with pipe(tmp_path) as here:
+        here.load(1)
+        here.prompt(2, {"type": "text", "text": "x"}, {"type": "y" * 100_000})
+        answers = {one["id"]: one for one in await here.answers(1, 2)}
+        said = f'prompt.1: content of type "{"y" * 100}": not supported'
+        assert answers[2]["error"]["message"] == said
+
+
 @pytest.mark.parametrize("method", ["session/close", "session/delete"])
 async def test_a_session_can_be_ended_while_it_is_loaded(tmp_path: Path, method: str) -> None:
     stored(tmp_path, 1000)
@@ -247,6 +263,30 @@ async def test_a_cancel_ends_the_prompt_that_waits_and_not_the_load(tmp_path: Pa
         here.prompt(3)
         (third,) = await here.answers(3)
         assert third["result"] == {"stopReason": "end_turn"}
+
+
+@pytest.mark.parametrize("cancel", ["session/cancel", "$/cancel_request", "session/close"])
+async def test_a_prompt_that_fails_by_being_cancelled_is_cancelled(
+    tmp_path: Path, cancel: str
+) -> None:
+    async def until() -> None:
+        try:
+            await anyio.sleep_forever()
+        finally:
+            raise Unreachable(truncated())
+
+    stored(tmp_path, 1)
+    async with pipe(tmp_path, until=until) as here:
+        here.load(1)
+        await here.answers(1)
+        here.prompt(2)
+        await anyio.wait_all_tasks_blocked()
+        if cancel == "session/close":
+            here.ask(3, cancel, sessionId="s1")
+        else:
+            here.tell(cancel, sessionId="s1", requestId=2)
+        (answer,) = await here.answers(2)
+        assert answer["result"] == {"stopReason": "cancelled"}
 
 
 async def test_two_sessions_load_at_the_same_time(tmp_path: Path) -> None:

@@ -620,12 +620,10 @@ def flock_unknown(_folder: int, _operation: int) -> None:
     raise OSError(errno.ENOLCK, "no locks here")
 
 
-@pytest.mark.parametrize(
-    "locks", [None, SimpleNamespace(LOCK_EX=0, LOCK_NB=0, flock=flock_unknown)]
-)
 async def test_where_there_are_no_locks_nobody_is_waited_for(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, locks: object
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    locks = SimpleNamespace(LOCK_EX=0, LOCK_NB=0, flock=flock_unknown)
     monkeypatch.setattr(commit, "fcntl", locks)
     monkeypatch.setattr(commit, "_PATIENCE", 60.0)
     path = tmp_path / "f"

@@ -13,7 +13,7 @@ import anyio
 import pytest
 
 from tools import offspring, process
-from tools.base import Ended
+from tools.base import Command, Ended
 from tools.environment import child_environment
 from tools.prctl import adopt_orphans, hide_memory
 from tools.process import LocalShell
@@ -57,7 +57,7 @@ async def run(
 ) -> Ended:
     with anyio.fail_after(30):
         command = command.replace("LONG", LONG)
-        return await shell.run(command, cwd=shell.scratch, timeout=timeout, output=output)
+        return await shell.run(Command(command, shell.scratch, timeout), output)
 
 
 def start(*argv: str) -> "subprocess.Popen[bytes]":
@@ -104,7 +104,7 @@ async def test_a_command_that_ends_tells_its_output_and_code(shell: LocalShell) 
 
 async def test_a_folder_that_is_gone_is_an_os_error(shell: LocalShell) -> None:
     with pytest.raises(FileNotFoundError), anyio.fail_after(5):
-        await shell.run("true", cwd="/nowhere/at/all", timeout=5, output=ignore)
+        await shell.run(Command("true", "/nowhere/at/all", 5), ignore)
 
 
 async def test_a_command_of_any_length_runs(shell: LocalShell) -> None:
@@ -254,7 +254,7 @@ async def test_what_a_listener_raises_ends_the_command(shell: LocalShell) -> Non
         raise LookupError
 
     with pytest.raises(ExceptionGroup), anyio.fail_after(10):
-        await shell.run(f"echo a; sleep {LONG}", cwd="/", timeout=9, output=output)
+        await shell.run(Command(f"echo a; sleep {LONG}", "/", 9), output)
     assert sleepers() == []
 
 
@@ -300,6 +300,7 @@ def test_our_memory_is_hidden_on_request() -> None:
 
 _SECRETIVE = """
 import os, sys, anyio
+from tools.base import Command
 from tools.prctl import adopt_orphans, hide_memory
 from tools.process import LocalShell
 from tools.environment import child_environment
@@ -307,7 +308,7 @@ assert adopt_orphans() and hide_memory()
 async def main():
     shell = LocalShell(child_environment(os.environ, (), (), "/tmp"), "/tmp")
     for command in sys.argv[1:]:
-        ended = await shell.run(command, cwd="/", timeout=5, output=lambda text: None)
+        ended = await shell.run(Command(command, "/", 5), lambda text: None)
         print(ended.stdout, end="")
 anyio.run(main)
 """

@@ -154,6 +154,10 @@ def test_another_value_of_an_option_is_refused(given_value: dict[str, Any]) -> N
             {"type": "resource", "resource": {"uri": "u", "blob": "AA==", "mimeType": "image/png"}},
             {"type": "resource", "resource": {"uri": "u", "blob": "AA==", "mimeType": "image/png"}},
         ),
+        (
+            {"type": "resource", "resource": {"uri": "u", "text": None, "blob": "AA=="}},
+            {"type": "resource", "resource": {"uri": "u", "blob": "AA=="}},
+        ),
         ({"type": "video", "data": "AA=="}, {"type": "video"}),
         (
             {"type": "text", "text": "", "annotations": {"audience": ["user", 5, "all"]}},
@@ -182,9 +186,20 @@ def test_a_block_is_kept_as_the_protocol_writes_it(
         ({"type": "image", "data": "x"}, "prompt.0.mimeType: Field required"),
         ({"type": "resource_link", "uri": "u"}, "prompt.0.name: Field required"),
         ({"type": []}, "prompt.0.type: Input should be a valid string"),
+        (5, "prompt.0: Input should be an object"),
+        ({"type": "resource", "resource": "x"}, "prompt.0.resource: Input should be an object"),
+        (
+            {"type": "resource", "resource": {"text": 5}},
+            "prompt.0.resource.uri: Field required; "
+            "prompt.0.resource.text: Input should be a valid string",
+        ),
+        (
+            {"type": "resource", "resource": {"blob": "AA=="}},
+            "prompt.0.resource.uri: Field required",
+        ),
     ],
 )
-def test_a_broken_block_is_named(block: dict[str, Any], said: str) -> None:
+def test_a_broken_block_is_named(block: Any, said: str) -> None:
     check(schema.PromptParams, {"sessionId": "s", "prompt": [block]}, said)
 
 
@@ -237,6 +252,20 @@ def test_a_broken_server_is_refused_without_repeating_it(servers: Any) -> None:
         schema.read(schema.WorkspaceParams, {"cwd": "/", "mcpServers": servers})
     assert SECRET not in f"{caught.value!r} {caught.value.data}"
     assert caught.value.__context__ is None
+
+
+@pytest.mark.parametrize(
+    ("server", "said"),
+    [
+        (SECRET, "mcpServers.0: Input should be an object"),
+        (
+            {"name": "n", "command": "/c", "env": [SECRET]},
+            "mcpServers.0.env.0: Input should be an object",
+        ),
+    ],
+)
+def test_a_broken_server_is_named_as_on_the_wire(server: Any, said: str) -> None:
+    check(schema.WorkspaceParams, {"cwd": "/", "mcpServers": [server]}, said)
 
 
 def test_a_server_of_no_form_is_taken_for_a_program() -> None:

@@ -36,7 +36,7 @@ from bridge.machine import Machine
 from bridge.permits import barred, decide
 from bridge.session import Prompt, Session
 from bridge.store import Store
-from tools.base import Access, Card
+from tools.base import Access, Card, Command
 from tools.layers import Layers
 
 CONFIG = """
@@ -153,7 +153,7 @@ async def test_without_a_place_for_temporary_files_commands_say_so_and_later_run
         assert "no folder for temporary files" in (await shell.hold()).refusal
         (tmp_path / "gone").mkdir()
         assert (await shell.hold()).refusal == ""
-        ended = await shell.run("echo a", cwd=str(tmp_path), timeout=10, output=lambda _: None)
+        ended = await shell.run(Command("echo a", str(tmp_path), 10), lambda _: None)
         assert ended.stdout == "a\n"
     here.close()
     one.close()

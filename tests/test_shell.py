@@ -11,6 +11,7 @@ from tests.workspace import context
 from tools.base import (
     Access,
     Card,
+    Command,
     Console,
     Ended,
     Hold,
@@ -29,28 +30,14 @@ class ScriptedShell:
     """Every command prints a word and ends as it is told."""
 
     ended: Ended | OSError = field(default_factory=lambda: Ended("", "", 0))
-    ran: list[tuple[str, str, float]] = field(default_factory=list[tuple[str, str, float]])
+    ran: list[Command] = field(default_factory=list[Command])
     holds: Hold = field(default_factory=Hold)
-    reached: list[Reach | None] = field(default_factory=list["Reach | None"])
-    worked: list[bool] = field(default_factory=list[bool])
-    """Whether they might change `.git`."""
 
     async def hold(self) -> Hold:
         return self.holds
 
-    async def run(
-        self,
-        command: str,
-        *,
-        cwd: str,
-        timeout: float,  # noqa: ASYNC109 (as the port has it)
-        output: Callable[[str], None],
-        reach: Reach | None = None,
-        git: bool = False,
-    ) -> Ended:
-        self.reached.append(reach)
-        self.worked.append(git)
-        self.ran.append((command, cwd, timeout))
+    async def run(self, command: Command, output: Callable[[str], None]) -> Ended:
+        self.ran.append(command)
         output("live")
         if isinstance(self.ended, OSError):
             raise self.ended
@@ -132,7 +119,7 @@ async def test_what_a_command_would_touch_is_told(cwd: str) -> None:
         assert replace(call.access, line=None) == access
         assert shell.ran == []
         await call.run()
-        assert shell.ran[0][:2] == (access.subject, folder)
+        assert (shell.ran[0].line, shell.ran[0].cwd) == (access.subject, folder)
 
     run, ls = Access("run", "make"), Access("run", "ls", harmless=True)
     outside, parent = Access("run", "make", outside=True), str(Path(cwd).parent)
@@ -151,7 +138,7 @@ async def test_a_command_may_take_two_minutes_unless_it_asks_for_more(cwd: str) 
         call = await prepared({"command": "ls", "timeoutMs": given}, cwd, shell)
         assert isinstance(call, Prepared)
         await call.run()
-        assert shell.ran == [("ls", cwd, seconds)]
+        assert shell.ran == [Command("ls", cwd, seconds)]
 
     await check(None, 120)
     await check(1, 0.001)
@@ -333,7 +320,7 @@ async def test_what_a_command_may_touch_is_asked_and_passed_on(
     refused = f'the user rejected escalating this command to "{reach}"'
     assert call.declined == (None if reach is None else refused)
     await call.run()
-    assert shell.reached == [reach]
+    assert [command.reach for command in shell.ran] == [reach]
 
 
 @pytest.mark.parametrize(
@@ -387,7 +374,8 @@ async def test_the_repository_is_asked_for_where_it_is_sealed(
     refused = 'the user rejected escalating this command to "git-write"'
     assert call.declined == (None if asked is None else refused)
     await call.run()
-    assert (shell.reached, shell.worked) == ([reach], [asked is not None or command == "git gc"])
+    may = asked is not None or command == "git gc"
+    assert [(one.reach, one.git) for one in shell.ran] == [(reach, may)]
 
 
 async def test_only_a_line_that_works_on_the_repository_may_change_it(cwd: str) -> None:
@@ -396,7 +384,7 @@ async def test_only_a_line_that_works_on_the_repository_may_change_it(cwd: str) 
         call = await confined({"command": command}, cwd, shell)
         assert isinstance(call, Prepared)
         await call.run()
-    assert shell.worked == [False, True, False]
+    assert [one.git for one in shell.ran] == [False, True, False]
 
 
 async def test_what_the_sandbox_has_to_say_stands_at_the_end(cwd: str) -> None:

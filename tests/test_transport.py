@@ -659,6 +659,21 @@ async def test_a_cancelled_request_is_hung_up_at_once_while_the_server_is_silent
     await check(*HELLO[:5])
 
 
+async def test_an_answer_that_is_cancelled_while_it_is_shown_has_no_end() -> None:
+    fake = FakeResponses(Reply(HELLO[:5], hold=True))
+    ended = False
+    with anyio.fail_after(10):
+        async with fake.serve() as base_url, Transport() as transport:
+            with anyio.CancelScope() as turn:
+                async with transport.stream(Place(base_url=base_url), BODY) as batches:
+                    async for _ in batches:
+                        turn.cancel()
+                        with anyio.CancelScope(shield=True):  # what is shown is shown to its end
+                            await fake.hung_up.wait()
+                    ended = True
+    assert (ended, turn.cancelled_caught) == (False, True)
+
+
 async def read_all(transport: Transport, place: Place) -> None:
     async with transport.stream(place, BODY) as batches:
         async for _ in batches:

@@ -10,6 +10,7 @@ from tools.base import (
     Answers,
     Approved,
     Change,
+    Command,
     Context,
     Ended,
     Files,
@@ -18,7 +19,6 @@ from tools.base import (
     NoAnswer,
     Prepared,
     Question,
-    Reach,
     Rejected,
     Result,
     Shell,
@@ -59,16 +59,7 @@ class Nobody:
     async def fill(self, message: str, form: Mapping[str, object]) -> Filled:
         return Filled("cancel")
 
-    async def run(
-        self,
-        command: str,
-        *,
-        cwd: str,
-        timeout: float,  # noqa: ASYNC109 (the port's own word)
-        output: Callable[[str], None],
-        reach: Reach | None = None,
-        git: bool = False,
-    ) -> Ended:
+    async def run(self, command: Command, output: Callable[[str], None]) -> Ended:
         raise OSError("no shell")
 
 

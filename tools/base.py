@@ -448,6 +448,20 @@ class Hold:
     """Which of them may change `.git`."""
 
 
+@frozen
+class Command:
+    """One bash command line, and how it is to run."""
+
+    line: str
+    cwd: str
+    seconds: float
+    """After which it is ended; may be infinite."""
+    reach: Reach | None = None
+    """One that the person has allowed, for this command alone."""
+    git: bool = False
+    """It may change `.git`, where that is not settled for all."""
+
+
 class Shell(Protocol):
     """Commands of one machine."""
 
@@ -455,20 +469,9 @@ class Shell(Protocol):
         """How a command that starts now would be held."""
         ...
 
-    async def run(
-        self,
-        command: str,
-        *,
-        cwd: str,
-        timeout: float,  # noqa: ASYNC109 (the command's own limit, which ends it and not the wait)
-        output: Callable[[str], None],
-        reach: Reach | None = None,
-        git: bool = False,
-    ) -> Ended:
-        """Run one bash command line to its end; `output` gets every piece as it comes.
+    async def run(self, command: Command, output: Callable[[str], None]) -> Ended:
+        """Run one command to its end; `output` gets every piece as it comes.
 
-        timeout is in seconds and may be infinite; reach is one that the person has allowed, for
-        this command alone; git: it may change `.git`, where that is not settled for all.
         Nothing the command started is left when this returns, also when it is cancelled.
         OSError: the command could not be started.
         """

@@ -13,6 +13,7 @@ Rule 6: whatever fails, no temporary file is left behind; only the end of the pr
 """
 
 import errno
+import fcntl
 import os
 import stat
 import time
@@ -24,11 +25,6 @@ from typing import TypeAlias
 from tools.base import StaleFile
 from tools.regular import anchored, opened, scan, stream, version, whole
 from tools.seen import Stamp, digest
-
-try:
-    import fcntl
-except ImportError:  # native Windows
-    fcntl = None
 
 _PATIENCE = 1.0
 """Seconds that another process of ours may take for its change."""
@@ -181,8 +177,7 @@ def _turn(path: str) -> Generator[None, None, None]:
 def _locked(folder: int) -> bool:
     """Whether there is no use in trying again: it is ours, or locks are nothing known here."""
     try:
-        if fcntl is not None:
-            fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
     except OSError:

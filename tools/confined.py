@@ -15,7 +15,7 @@ from dataclasses import field, replace
 import anyio
 from anyio.to_thread import run_sync
 
-from tools.base import Ended, Hold, Reach
+from tools.base import Command, Ended, Hold
 from tools.environment import confined_environment
 from tools.frozen import frozen
 from tools.guardian import Guardian
@@ -49,34 +49,25 @@ class ConfinedShell:
         tmp = self.fence.scratch if "N" in self.layers.working else ""
         return replace(self.layers.hold, reach=self.fence.reach, tmp=tmp, git=self.fence.git)
 
-    async def run(
-        self,
-        command: str,
-        *,
-        cwd: str,
-        timeout: float,  # noqa: ASYNC109 (it is the command's, and its end is a result)
-        output: Callable[[str], None],
-        reach: Reach | None = None,
-        git: bool = False,
-    ) -> Ended:
+    async def run(self, command: Command, output: Callable[[str], None]) -> Ended:
         """Run one command; SandboxFailed, an OSError, where it could not be confined."""
-        fence = self._fence(reach, git=git)
+        fence = self._fence(command)
         held = is_held(self.layers, fence)
         # Without the helper root could read our memory, keys and all.
         if not held and not (self.layers.probed and os.geteuid() == 0):
             shell = LocalShell(self.environment, fence.scratch, guardian=self.guardian)
-            return await shell.run(command, cwd=cwd, timeout=timeout, output=output)
+            return await shell.run(command, output)
         found, environment = Survey(), self.environment
         if held:
-            found = await run_sync(survey, fence, cwd)
+            found = await run_sync(survey, fence, command.cwd)
             environment = confined_environment(environment, fence.scratch, network=fence.network)
-        with script(command, fence.scratch) as (argv, passed), _channel() as (hear, say):
-            started = (*start(self.layers, fence, found, cwd, say), *argv)
+        with script(command.line, fence.scratch) as (argv, passed), _channel() as (hear, say):
+            started = (*start(self.layers, fence, found, command.cwd, say), *argv)
             launch = Launch(started, environment, "/", (*passed, say))
             async with self._tidied(found.watched) as moved:
                 ended = await follow(
                     launch,
-                    timeout=timeout,
+                    seconds=command.seconds,
                     output=output,
                     spill=fence.scratch,
                     guardian=self.guardian,
@@ -97,10 +88,14 @@ class ConfinedShell:
                 with anyio.CancelScope(shield=True):
                     moved += await run_sync(put_aside, watched)
 
-    def _fence(self, reach: Reach | None, *, git: bool) -> Fence:
+    def _fence(self, command: Command) -> Fence:
         """What holds for one command."""
-        fence = self.fence if reach is None else replace(self.fence, reach=reach)
-        return replace(fence, git="always") if git and fence.git == "commands" else fence
+        fence = self.fence
+        if command.reach is not None:
+            fence = replace(fence, reach=command.reach)
+        if command.git and fence.git == "commands":
+            fence = replace(fence, git="always")
+        return fence
 
 
 @contextmanager

@@ -11,9 +11,9 @@ from re import compile as compile_now
 from typing import Any, cast
 
 
-def pattern(source: str, flags: int = 0) -> re.Pattern[str]:
-    """What `re.compile` gives, soon enough."""
-    return cast("re.Pattern[str]", _Pattern(source, flags))
+def pattern(pattern: str, flags: int = 0) -> re.Pattern[str]:
+    """What `re.compile` gives, soon enough; it is called as that is."""
+    return cast("re.Pattern[str]", _Pattern(pattern, flags))
 
 
 @contextmanager

@@ -39,7 +39,7 @@ async def login_environment(
         argv = (shell, "-l", "-i", "-c", f"{hooks}{_PRINT}")
         launch = Launch(argv, {"HOME": home, **own, _FILE: file}, cwd)
         try:
-            await follow(launch, timeout=patience, output=lambda _: None)
+            await follow(launch, seconds=patience, output=lambda _: None)
             return await run_sync(_read, file)
         except OSError:
             return None

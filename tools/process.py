@@ -25,7 +25,7 @@ from typing import IO, TypeAlias
 import anyio
 import anyio.to_thread
 
-from tools.base import Ended, Hold, Reach
+from tools.base import Command, Ended, Hold
 from tools.frozen import frozen
 from tools.guardian import Guardian
 from tools.offspring import MARK, kill_tree, signal_group, sweep
@@ -80,21 +80,12 @@ class LocalShell:
     async def hold(self) -> Hold:
         return Hold()
 
-    async def run(
-        self,
-        command: str,
-        *,
-        cwd: str,
-        timeout: float,  # noqa: ASYNC109 (it is the command's, and its end is a result)
-        output: Callable[[str], None],
-        reach: Reach | None = None,  # noqa: ARG002 (there is no wider one)
-        git: bool = False,  # noqa: ARG002 (as the port has it)
-    ) -> Ended:
-        with script(command, self.scratch) as (argv, passed):
-            launch = Launch(argv, self.environment, cwd, passed)
+    async def run(self, command: Command, output: Callable[[str], None]) -> Ended:
+        with script(command.line, self.scratch) as (argv, passed):
+            launch = Launch(argv, self.environment, command.cwd, passed)
             return await follow(
                 launch,
-                timeout=timeout,
+                seconds=command.seconds,
                 output=output,
                 spill=self.scratch,
                 guardian=self.guardian,
@@ -102,16 +93,16 @@ class LocalShell:
 
 
 @contextmanager
-def script(command: str, scratch: str) -> Generator[Script]:
+def script(line: str, scratch: str) -> Generator[Script]:
     """How bash is started to run a command line, however long that is."""
     shell = (bash(), "--noprofile", "--norc")
-    if len(command.encode()) < _LONGEST_ARGUMENT:
-        yield (*shell, "-c", command), ()
+    if len(line.encode()) < _LONGEST_ARGUMENT:
+        yield (*shell, "-c", line), ()
         return
     with tempfile.TemporaryFile(dir=scratch) as file:
         number = file.fileno()
         # Bash reads on through a descriptor of its own; the command must not see this one.
-        file.write(f"exec {number}<&-; {command}".encode())
+        file.write(f"exec {number}<&-; {line}".encode())
         file.flush()
         file.seek(0)
         yield (*shell, f"/dev/fd/{number}"), (number,)
@@ -120,15 +111,16 @@ def script(command: str, scratch: str) -> Generator[Script]:
 async def follow(
     launch: Launch,
     *,
-    timeout: float,  # noqa: ASYNC109 (it is the program's, and its end is a result)
+    seconds: float,
     output: Callable[[str], None],
     spill: str | None = None,
     guardian: Guardian | None = None,
 ) -> Ended:
     """Run one program to its end; the contract is that of Shell.run in tools.base.
 
-    spill is the folder for output that is more than a result holds; None: it is dropped.
-    guardian ends the program when we are killed; None: the program soon ends by itself.
+    seconds: after which it is ended. spill: the folder for output that is more than a result
+    holds; None: it is dropped. guardian: ends the program when we are killed; None: the program
+    soon ends by itself.
     """
     leader, mark = start(launch)
     if guardian is not None:
@@ -136,7 +128,7 @@ async def follow(
     spills = [] if spill is None else [Spill(spill, name) for name in ("stdout", "stderr")]
     captures = [Capture(one.write) for one in spills] or [Capture(), Capture()]
     streams = _Streams(output, captures)
-    limit = anyio.move_on_after(timeout)
+    limit = anyio.move_on_after(seconds)
     try:
         async with anyio.create_task_group() as readers:
             for pipe, capture in zip(pipes(leader), captures, strict=True):

@@ -8,7 +8,7 @@ Rule 2: the model gets the output as it is, the person the same without the fina
 
 import math
 import stat
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
 
@@ -23,6 +23,7 @@ from tools.base import (
     Access,
     Arguments,
     Card,
+    Command,
     Console,
     Context,
     Ended,
@@ -107,15 +108,16 @@ async def _prepare(arguments: ShellArguments, context: Context) -> Prepared | Re
     beside, reach = arguments.run_in_background, _reach_of(wanted)
     milliseconds = arguments.timeout_ms or (None if beside else _DEFAULT_TIMEOUT)
 
-    async def run(output: Callable[[str], None]) -> Ended:
-        return await context.shell.run(
+    run = partial(
+        context.shell.run,
+        Command(
             command,
-            cwd=folder,
-            timeout=math.inf if milliseconds is None else milliseconds / 1000,
-            output=output,
-            reach=reach,
+            folder,
+            math.inf if milliseconds is None else milliseconds / 1000,
+            reach,
             git=line.git or wanted == "git-write",
-        )
+        ),
+    )
 
     deed = partial(_to_its_end, context, run, milliseconds)
     if beside:

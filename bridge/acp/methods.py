@@ -88,8 +88,13 @@ async def _answer_later(agent: Agent, request: RequestId, method: str, pending: 
     answered = pending.given_up
     try:
         with _answering_failures(agent, request, method):
-            with pending.scope or CancelScope():
-                answered = await pending.run()
+            with pending.scope or CancelScope() as scope:
+                try:
+                    answered = await pending.run()
+                except BridgeError:
+                    # ACP, Prompt Turn, Cancellation: what fails by being cancelled is no error.
+                    if answered is None or not scope.cancel_called:
+                        raise
             if answered is None:
                 raise EditorError(REQUEST_CANCELLED, "the request was given up")
             _answered(agent, request, answered)
@@ -254,10 +259,11 @@ def _checked(blocks: list[schema.ContentBlock]) -> tuple[Item, ...]:
 
 def _check(blocks: Iterable[Item], *, images: bool) -> None:
     """Refuse what no model takes, and images where the model in use takes none."""
-    for block in blocks:
+    for number, block in enumerate(blocks):
         why = content.unfit(block, images=images)
         if why is not None:
-            raise EditorError(INVALID_PARAMS, f'prompt: content of type "{block["type"]}": {why}')
+            kind = str(block["type"])[:100]
+            raise EditorError(INVALID_PARAMS, f'prompt.{number}: content of type "{kind}": {why}')
 
 
 def _cancel(agent: Agent, params: schema.SessionParams) -> None:

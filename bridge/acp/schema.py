@@ -68,6 +68,8 @@ def _faults(error: ValidationError, inside: Place = ()) -> Iterator[tuple[Place,
 
 def _complaint(place: Place, fault: ErrorDetails) -> str:
     field = ".".join(map(str, place)) or "params"
+    if fault["type"] == "model_type":  # the library's words name the class
+        return f"{field}: Input should be an object"
     return f"{field}{' ' if fault['type'] == _NOT_ABSOLUTE else ': '}{fault['msg']}"
 
 
@@ -199,11 +201,16 @@ class BlobResource(Params):
     mime_type: OrNone[str] = None
 
 
+def _resource(value: Mapping[object, object]) -> type[Params]:
+    is_blob = isinstance(value.get("blob"), str) and not isinstance(value.get("text"), str)
+    return BlobResource if is_blob else TextResource
+
+
 class ResourceBlock(Block):
     """Something the person points to, with its content."""
 
     type: Literal["resource"]
-    resource: TextResource | BlobResource
+    resource: Annotated[TextResource | BlobResource, _Chosen(_resource)]
 
 
 class UnknownBlock(Block):

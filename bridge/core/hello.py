@@ -110,8 +110,9 @@ def _parsed(line: bytes) -> object:
     try:
         text = line.decode("utf-8").strip(" \t\r\n")
         value, end = make_scanner(_Plainly)(text, 0)  # pyright: ignore[reportArgumentType] (the stub asks for a scanner where settings belong)
-    except (AttributeError, TypeError, ValueError, StopIteration, RecursionError):
-        # No JSON; or another release of Python, where the scanner wants to be used differently.
+    except (AttributeError, TypeError, ValueError, StopIteration, RecursionError, SystemError):
+        # No JSON, for which the scanner of Python 3.11 has no error of its own as long as nobody
+        # has loaded `json`; or another release, where it wants to be used differently.
         return None
     return value if end == len(text) else None
 

@@ -16,7 +16,7 @@ from bridge.core.likeness import Line
 from bridge.core.wire import dump, load_object
 from bridge.errors import ConfigError, LoginRequired, model_error
 from bridge.responses.transport import frames_in
-from tools.base import Bytes, Ended, Found, Hold, Query, Result
+from tools.base import Bytes, Command, Ended, Found, Hold, Query, Result
 from tools.frozen import frozen
 from tools.seen import Stamp, Version
 
@@ -136,7 +136,7 @@ class NoShell:
     async def hold(self) -> Hold:
         return Hold()
 
-    async def run(self, command: str, **_: object) -> Ended:  # noqa: ARG002 (the port has it so)
+    async def run(self, command: Command, output: Callable[[str], None]) -> Ended:  # noqa: ARG002 (as above)
         raise _untouched()
 
 

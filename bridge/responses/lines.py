@@ -9,19 +9,20 @@ ends before its rest was sent may be sent again: Vanished.
 Rule 2: where nothing is said for long, the system asks the other end for signs of life. A
 connection that dies while an answer is awaited ends DEAD_SECONDS later.
 Rule 3: on this machine nothing is lost on the way: such a connection is not watched.
-Rule 4: before more is read, those who wait for what has come get their turn. It takes a while to
-get ready for the next bytes, and what is shown is not to be late by that.
+Rule 4: what came together is handed on in one piece: see chunks.py.
 """
 
 import socket
 import struct
 import sys
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from typing import Any, TypeAlias, cast
 
 import anyio
 import httpcore
-from anyio.lowlevel import checkpoint
+
+from bridge.responses.chunks import Chunks
 
 if sys.platform != "win32":
     import fcntl
@@ -84,6 +85,13 @@ class Lines(httpcore.AsyncNetworkBackend):
     ) -> httpcore.AsyncNetworkStream:
         """Connect; raises httpcore's errors."""
         stream = await self._inner.connect_tcp(host, port, timeout, local_address, socket_options)
+        try:
+            return self._watched(stream)
+        except OSError as error:  # it was hung up as soon as it was made
+            await stream.aclose()
+            raise httpcore.ReadError(str(error)) from None
+
+    def _watched(self, stream: httpcore.AsyncNetworkStream) -> "Near":
         line = _socket(stream)
         if self._near(line):
             return Near(stream)
@@ -97,12 +105,17 @@ class Near(httpcore.AsyncNetworkStream):
 
     def __init__(self, stream: httpcore.AsyncNetworkStream) -> None:
         self._stream = stream
+        self._answer = Chunks()
+        """To the request that was written last."""
 
     async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:  # noqa: ASYNC109 (httpcore's)
-        await checkpoint()
-        return await self._stream.read(max_bytes, timeout)
+        while data := await self._stream.read(max_bytes, timeout):
+            if joined := self._answer.feed(data):
+                return joined
+        return b""
 
     async def write(self, buffer: bytes, timeout: float | None = None) -> None:  # noqa: ASYNC109 (httpcore's)
+        self._answer = Chunks()
         await self._stream.write(buffer, timeout)
 
     async def aclose(self) -> None:
@@ -138,6 +151,7 @@ class Line(Near):
 
     async def write(self, buffer: bytes, timeout: float | None = None) -> None:  # noqa: ASYNC109 (httpcore's)
         if self._has_served:
+            self._answer = Chunks()
             self._request += buffer
             self._write_timeout = timeout
         else:
@@ -185,8 +199,9 @@ class Line(Near):
     async def _is_heard(self) -> bool:
         """Whether the other end has acknowledged some of what was sent."""
         line = _socket(self._stream)
-        sent = self._queued(line)
-        with anyio.move_on_after(_HEARD_SECONDS):
+        # A line that was closed meanwhile has no number any more, and tells nothing.
+        with suppress(OSError, ValueError), anyio.move_on_after(_HEARD_SECONDS):
+            sent = self._queued(line)
             looks = iter(_LOOK_EVERY)
             while 0 < self._queued(line) >= sent:  # noqa: ASYNC110 (nothing tells of it)
                 await anyio.sleep(next(looks, _LOOK_EVERY[-1]))

@@ -22,10 +22,8 @@ from urllib.parse import urlsplit
 import anyio
 import httpcore
 import httpx
-from anyio.abc import TaskGroup, TaskStatus
 from httpx_sse import EventSource
 
-from bridge.beside import group
 from bridge.core.wire import Json, dump_lists, load
 from bridge.errors import (
     BadStream,
@@ -47,10 +45,6 @@ from tools.frozen import frozen
 
 _HAND_OVER_SECONDS = 60.0
 """For sending the request and for a free place in the pool."""
-_READ_AHEAD = 1024 * 1024
-"""Bytes of an answer that may wait to be taken."""
-_LENIENCE = 0.05
-"""By this part more than idle_timeout a server may be silent."""
 _FETCH_SECONDS = 10.0
 """For each step of a short answer."""
 _OK, _PROXY_WANTS_PASSWORD = 200, 407
@@ -140,8 +134,8 @@ class Transport:
         request is sent once more only where that makes sense; else its own fault is raised.
         """
         content = dump_lists(body)
-        async with AsyncExitStack() as leases, group() as tasks:
-            opening: Opening = partial(self._open, endpoint, content, leases, tasks)
+        async with AsyncExitStack() as leases:
+            opening: Opening = partial(self._open, endpoint, content, leases)
             if self._tap is not None:
                 opening = self._tap(content, opening)
             attempt = partial(begun, endpoint, _host(endpoint), opening)
@@ -198,17 +192,13 @@ class Transport:
 
         return await again(endpoint, on_wait, attempt, failed, self._sleep)
 
-    async def _open(
-        self, endpoint: Endpoint, content: bytes, leases: AsyncExitStack, tasks: TaskGroup
-    ) -> "_Reply":
-        """Send the request and wait for the head of its answer; its body is read by a task."""
+    async def _open(self, endpoint: Endpoint, content: bytes, leases: AsyncExitStack) -> "_Reply":
+        """Send the request and wait for the head of its answer."""
         response = await self._sent(endpoint, leases, partial(_ask, endpoint, content))
         if response.status_code == _PROXY_WANTS_PASSWORD:
             await response.aclose()
             raise _locked_proxy(endpoint)
-        reply = _Reply(response, _host(endpoint), endpoint.idle_timeout)
-        await tasks.start(reply.hear)
-        return reply
+        return _Reply(response, _host(endpoint), endpoint.idle_timeout)
 
     async def _sent(self, endpoint: Endpoint, leases: AsyncExitStack, send: Send) -> httpx.Response:
         """What came of sending, once more on a new connection where a kept one was dead."""
@@ -284,9 +274,6 @@ async def _fetch(
 class _Reply:
     """One HTTP answer, as answer.py reads it.
 
-    The library hands out one piece for each chunk that the server made, and servers make one for
-    each event. A task of our own reads ahead, so that what came in one network read stays together.
-
     host, idle_timeout: whose silence is a fault, once the body has begun, and after how long.
     """
 
@@ -296,61 +283,19 @@ class _Reply:
         self._idle_timeout = idle_timeout
         self.status = response.status_code
         self.headers: Mapping[str, str] = response.headers
-        self._pieces: list[bytes] = []
-        self._size = 0
-        self._news, self._room = anyio.Event(), anyio.Event()
-        self._reading = anyio.CancelScope()
-        self._has_begun = False
-        self._over = anyio.Event()
-        self._fault: Fault | None = None
+        self._pieces = response.aiter_bytes()
+        self._patience = inf
 
     async def read(self) -> bytes | None:
-        """All that has come, or else the next network read; None: the end."""
-        while not self._pieces and not self._over.is_set():
-            self._news = anyio.Event()
-            if self._has_begun and self._reading.deadline == inf:
-                self._be_patient()  # else that was done when the last bytes came
-            await self._news.wait()
-        if self._pieces:
-            data = b"".join(self._pieces)
-            self._pieces.clear()
-            self._size = 0
-            self._room.set()
-            return data
-        if self._fault is not None:
-            raise Unreachable(self._fault)
-        return None
-
-    async def hear(self, *, task_status: TaskStatus[None]) -> None:
-        """Read the body as it comes; wait while nobody takes it, and not for ever for more."""
+        """The next network read; None: the end."""
         try:
-            with self._reading:
-                task_status.started()
-                async for data in self._response.aiter_bytes():
-                    self._has_begun = True
-                    if self._pieces:
-                        self._reading.deadline = inf  # nobody waits, and it is not silent
-                    else:
-                        self._be_patient()
-                    self._pieces.append(data)
-                    self._size += len(data)
-                    self._news.set()
-                    while self._size > _READ_AHEAD:
-                        self._room = anyio.Event()
-                        await self._room.wait()
-            if self._reading.cancelled_caught:
-                self._fault = faults.late(self._host, self._idle_timeout, "idle_timeout")
+            with anyio.move_on_after(self._patience):
+                data = await anext(self._pieces, None)
+                self._patience = self._idle_timeout
+                return data
         except httpx.HTTPError:
-            self._fault = faults.truncated()
-        finally:
-            self._over.set()
-            self._news.set()
-
-    def _be_patient(self) -> None:
-        """Allow another silence; the timer is not set anew for every piece of a stream."""
-        end = anyio.current_time() + self._idle_timeout
-        if not end <= self._reading.deadline < inf:
-            self._reading.deadline = end + _LENIENCE * self._idle_timeout
+            raise Unreachable(faults.truncated()) from None
+        raise Unreachable(faults.late(self._host, self._idle_timeout, "idle_timeout"))
 
     def frames(self, whole: bytes) -> Iterator[tuple[str, str]]:
         """Name and data of each frame in these bytes, which hold whole frames."""
@@ -358,9 +303,10 @@ class _Reply:
 
     async def close(self) -> None:
         """Hang up."""
-        if not self._over.is_set():
-            self._reading.cancel()
-            await self._over.wait()
+        with anyio.CancelScope() as scope, suppress(httpx.HTTPError):
+            scope.cancel()  # so that each of the library's readers ends where it waits
+            while await anext(self._pieces, None) is not None:
+                pass
         await self._response.aclose()
 
 
