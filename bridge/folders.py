@@ -55,7 +55,7 @@ def _absolute(given: str) -> Path | None:
 def _usual(on_linux: str, elsewhere: str) -> Path:
     """Our folder where nothing else is said; elsewhere: what platformdirs calls it."""
     if sys.platform == "linux":
-        return Path(os.path.expanduser("~"), on_linux, _NAME)  # noqa: PTH111 (Path.home raises where there is none)
+        return Path(_home(), on_linux, _NAME)
     from platformdirs import PlatformDirs  # noqa: PLC0415 (it loads slowly)
 
     return Path(getattr(PlatformDirs(_NAME, appauthor=False), elsewhere))
@@ -63,6 +63,18 @@ def _usual(on_linux: str, elsewhere: str) -> Path:
 
 def _at_home(folder: Path) -> Path | None:
     """The folder, unless it belongs into a home that is not there: nobody's, not for us to make."""
-    home = os.path.expanduser("~")  # noqa: PTH111 (as above)
+    home = _home()
     nobody = folder.is_relative_to(home) and not os.path.isdir(home)  # noqa: PTH112 (Path.is_dir raises where we may not look)
     return folder if folder.is_absolute() and not nobody else None
+
+
+def _home() -> str:
+    """The user's home. An empty HOME is none: it would be the root of the file system."""
+    if os.environ.get("HOME") != "":
+        return os.path.expanduser("~")  # noqa: PTH111 (Path.home raises where there is none)
+    import pwd  # noqa: PLC0415 (seldom needed)
+
+    try:
+        return pwd.getpwuid(os.getuid()).pw_dir
+    except KeyError:
+        return "~"

@@ -17,6 +17,7 @@ ENVIRONMENTS: list[dict[str, str]] = [
     {"XDG_CONFIG_DIRS": "d:/e:/f"},
     {"XDG_CONFIG_DIRS": ":/e"},
     {"XDG_CONFIG_HOME": "~/c"},
+    {"HOME": ""},
 ]
 
 
@@ -65,3 +66,10 @@ def test_nothing_belongs_into_a_home_that_is_not_there(
 def test_a_home_without_an_absolute_name_holds_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", ".")
     assert folders.default_file({}) is None
+
+
+def test_who_has_no_home_anywhere_has_no_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "")
+    monkeypatch.setattr(os, "getuid", lambda: 4_000_000_000)  # nobody the system knows
+    assert folders.default_file({}) is None
+    assert folders.state_folder({}) is None
