@@ -15,6 +15,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -290,10 +291,13 @@ class Scripted(httpcore.AsyncNetworkStream):
         pass
 
 
-@pytest.mark.parametrize("connection", [Near, Line])
-async def test_chunks_that_came_together_are_one_piece(connection: type[Near]) -> None:
+@pytest.mark.parametrize("connection", [Near, partial(Line, queued=queued)])
+async def test_chunks_that_came_together_are_one_piece(
+    connection: Callable[[httpcore.AsyncNetworkStream], Near],
+) -> None:
     head = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n"
-    line = connection(Scripted(head + b"1\r\na\r\n1\r\nb\r\n", b"1", b"\r\nc\r\n", b""))
+    pieces = (head + b"1\r\na\r\n1\r\nb\r\n", b"1", b"\r\nc\r\n", b"")
+    line = connection(Scripted(*pieces))
     await line.write(b"a request")
     assert [await line.read(99) for _ in range(3)] == [
         head + b"2\r\nab\r\n",

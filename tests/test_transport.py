@@ -669,8 +669,9 @@ async def test_an_answer_that_is_cancelled_while_it_is_shown_has_no_end() -> Non
                     async for _ in batches:
                         turn.cancel()
                         with anyio.CancelScope(shield=True):  # what is shown is shown to its end
-                            await fake.hung_up.wait()
+                            await anyio.lowlevel.checkpoint()
                     ended = True
+            await fake.hung_up.wait()
     assert (ended, turn.cancelled_caught) == (False, True)
 
 
