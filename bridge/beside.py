@@ -10,23 +10,15 @@ from bridge.errors import BridgeError
 
 
 @asynccontextmanager
-async def group() -> AsyncGenerator[TaskGroup]:
-    """A task group whose body's BridgeErrors come out as themselves, when all tasks have ended."""
+async def beside() -> AsyncGenerator[TaskGroup]:
+    """A group of tasks that are cancelled at the end; the body's BridgeErrors come out bare."""
     failure: BridgeError | None = None
     async with anyio.create_task_group() as tasks:
         try:
             yield tasks
         except BridgeError as error:
             failure = error
-    if failure is not None:
-        raise failure
-
-
-@asynccontextmanager
-async def beside() -> AsyncGenerator[TaskGroup]:
-    """Like group(), but the tasks are cancelled at the end."""
-    async with group() as tasks:
-        try:
-            yield tasks
         finally:
             tasks.cancel_scope.cancel()
+    if failure is not None:
+        raise failure
