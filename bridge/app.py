@@ -7,6 +7,7 @@ loads while the editor takes in the answer of session/new.
 import gc
 import os
 import signal
+import sys
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 from importlib import import_module
@@ -36,6 +37,8 @@ from tools.late import patterns
 
 _FLUSH_SECONDS = 1.0
 """How long the end waits for an editor that does not read."""
+_GIVE_WAY_SECONDS = 0.0005
+"""How long a thread that loads or reads may hold up what streams; Python's own is ten times."""
 
 
 def serve(
@@ -60,6 +63,7 @@ def serve(
             text = f"responses-acp: {record}: {error.strerror}; name a new file for the recording\n"
             os.write(2, text.encode("utf-8", "replace"))
             return 2
+    sys.setswitchinterval(_GIVE_WAY_SECONDS)
     anyio.run(run, config, Stdio(stdin, stdout), received, hello, recording)
     return 0
 
