@@ -306,6 +306,34 @@ async def test_chunks_that_came_together_are_one_piece(
     ]
 
 
+class Deaf(httpcore.AsyncNetworkStream):
+    """The other end says nothing to a handshake."""
+
+    def __init__(self) -> None:
+        self.is_closed = False
+
+    async def start_tls(
+        self,
+        ssl_context: Any,
+        server_hostname: str | None = None,
+        timeout: float | None = None,  # noqa: ASYNC109 (httpcore's)
+    ) -> httpcore.AsyncNetworkStream:
+        await anyio.sleep_forever()
+        raise NotImplementedError
+
+    async def aclose(self) -> None:
+        await anyio.lowlevel.checkpoint()
+        self.is_closed = True
+
+
+async def test_a_connection_is_closed_whose_handshake_is_cancelled() -> None:
+    deaf = Deaf()
+    with anyio.fail_after(5), anyio.CancelScope() as turn:
+        turn.cancel()
+        await Near(deaf).start_tls(None)
+    assert deaf.is_closed
+
+
 async def test_each_answer_is_looked_at_anew() -> None:
     body = b"1\r\na\r\n1\r\nb\r\n"
     chunked = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n" + body

@@ -127,7 +127,13 @@ class Near(httpcore.AsyncNetworkStream):
         server_hostname: str | None = None,
         timeout: float | None = None,  # noqa: ASYNC109 (httpcore's)
     ) -> httpcore.AsyncNetworkStream:
-        return self._same(await self._stream.start_tls(ssl_context, server_hostname, timeout))
+        try:
+            secured = await self._stream.start_tls(ssl_context, server_hostname, timeout)
+        except BaseException:  # the library hangs up after errors, but not where it is cancelled
+            with anyio.CancelScope(shield=True):
+                await self._stream.aclose()
+            raise
+        return self._same(secured)
 
     def _same(self, stream: httpcore.AsyncNetworkStream) -> "Near":
         return Near(stream)
