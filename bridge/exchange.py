@@ -57,7 +57,7 @@ async def attempt(
     async with asking as batches:
         try:
             async for batch in batches:
-                effects = joined(effect for event in batch for effect in response.feed(event))
+                effects = joined([effect for event in batch for effect in response.feed(event)])
                 await show(effects)
                 if response.over:
                     return _end(effects)

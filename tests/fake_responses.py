@@ -12,6 +12,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping, Se
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import count
+from math import inf
 from typing import Any, TypeAlias
 
 import anyio
@@ -92,8 +93,13 @@ class FakeResponses:
             reply = self._reply(asked)
             if isinstance(reply, Exception):
                 raise reply
-            stream = _Body(self._pieces(reply), reply.hold, self.hung_up)
-            return httpx.Response(reply.status, headers=reply.headers, stream=stream)
+            body = _Body(self._pieces(reply), reply.hold, self.hung_up)
+            return httpx.Response(
+                reply.status,
+                headers=reply.headers,
+                stream=body,
+                extensions={"network_stream": body},
+            )
 
         return httpx.MockTransport(handle)
 
@@ -173,24 +179,33 @@ class FakeResponses:
 
 
 class _Body(httpx.AsyncByteStream):
+    """The body of an answer, and the connection that it comes on."""
+
     def __init__(
         self, pieces: Iterable[bytes | Exception | Pause], hold: bool, hung_up: anyio.Event
     ) -> None:
         self._pieces = pieces
         self._hold = hold
         self._hung_up = hung_up
+        self.patience: float | None = None
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         for piece in self._pieces:
             if isinstance(piece, Exception):
                 raise piece
             if isinstance(piece, Pause):
-                await anyio.sleep(piece.seconds)
+                await self._wait(piece.seconds)
             else:
                 yield piece
                 await anyio.lowlevel.checkpoint()  # between two network reads
         if self._hold:
-            await anyio.sleep_forever()
+            await self._wait(inf)
+
+    async def _wait(self, seconds: float) -> None:
+        patience = inf if self.patience is None else self.patience
+        await anyio.sleep(min(seconds, patience))
+        if seconds > patience:
+            raise httpx.ReadTimeout("")
 
     async def aclose(self) -> None:
         if self._hold:

@@ -143,7 +143,9 @@ async def stage(
         written,
         to_editor,
         Transport(
-            None if wired else model.inner, tap=None if recording is None else recording.tap
+            None if wired else model.inner,
+            clock=anyio.current_time,
+            tap=None if recording is None else recording.tap,
         ) as transport,
         anyio.create_task_group() as tasks,
     ):

@@ -40,7 +40,9 @@ USERS = {
     "typing_extensions": ["bridge.lean"],
     "anyio": ["*"],
     "httpx": ["bridge.responses.transport", "bridge.responses.client"],
-    "httpcore": [f"bridge.responses.{name}" for name in ("transport", "client", "lines")],
+    "httpcore": [
+        f"bridge.responses.{name}" for name in ("transport", "client", "lines", "sockets")
+    ],
     "httpx_sse": ["bridge.responses.transport"],
     "tenacity": ["bridge.responses.again"],
     "truststore": ["bridge.responses.client"],

@@ -52,6 +52,22 @@ async def test_a_local_server_may_read_a_long_prompt_for_as_long_as_it_takes(
     await check(800, b": prefill\n\n", *[Pause(200), b": prefill\n\n"] * 4, *HELLO)
 
 
+async def test_a_server_that_falls_silent_is_given_up() -> None:
+    async def check(*script: Piece, quiet: float) -> None:
+        fake = FakeResponses([*script, Pause(1000)])
+        async with fake.serve() as base_url:
+            place = Place(base_url=base_url, first_event_timeout=None, idle_timeout=100)
+            with no_waiting():
+                async with Transport() as transport:
+                    before = skipped()
+                    with pytest.raises(Unreachable, match=r"sent nothing for 100 s"):
+                        await read_all(transport, place)
+                    assert round(skipped() - before) == quiet
+
+    await check(b": alive\n\n", quiet=100)
+    await check(Pause(300), b": alive\n\n", Pause(90), *HELLO[:-2], quiet=490)
+
+
 async def test_whoever_reads_slowly_makes_a_server_no_more_silent_than_it_is() -> None:
     """An editor that takes nothing for a while holds up the reading, and not the server."""
     signs = [Pause(90), b": alive\n\n"]

@@ -324,7 +324,7 @@ def test_text_inside_other_items_is_not_the_answer() -> None:
 
 def test_neighbouring_texts_of_one_item_are_joined() -> None:
     def check(given: list[Effect], expected: list[Effect]) -> None:
-        assert joined(given) == expected
+        assert joined(list(given)) == expected
 
     call = Call(FunctionCall(3, "c", "n", ""), complete=True)
     check([], [])

@@ -6,6 +6,7 @@ from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from itertools import chain
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -508,6 +509,19 @@ async def test_without_a_limit_the_first_event_is_waited_for() -> None:
             await anyio.sleep(20 * place.idle_timeout)
             tasks.cancel_scope.cancel()
         await fake.hung_up.wait()
+
+
+async def test_a_transport_knows_how_long_nothing_was_said() -> None:
+    now = 100.0
+    fake = FakeResponses(HELLO)
+    async with Transport(fake.inner, clock=lambda: now) as transport:
+        assert transport.quiet_for() == inf
+        async with transport.stream(Place(), BODY) as batches:
+            now += 5
+            first, *later = [transport.quiet_for() async for _ in batches]
+            assert (first, set(later)) == (5, {0})  # the first was read while it was opened
+        now += 3
+        assert transport.quiet_for() == 3
 
 
 # -- another try

@@ -14,7 +14,7 @@ from bridge.core import updates
 from bridge.core.handshake import Capabilities
 from bridge.core.rule import Offer
 from bridge.core.updates import Update
-from bridge.core.wire import dump, encode
+from bridge.core.wire import dump, encode, quoted
 from bridge.errors import EditorError
 from tools.base import Filled
 
@@ -48,7 +48,7 @@ class SessionEditor:
             return
         line = (
             f'{self._chunk_head[role]}{message}","content":{{"type":"text","text":'
-            f"{json.dumps(text, ensure_ascii=False)}}}}}}}}}\n"
+            f"{quoted(text)}}}}}}}}}\n"
         )
         self._connection.raw(encode(line))
 

@@ -3,7 +3,6 @@
 It must not know how any of it is found out, nor how it is shown.
 """
 
-from collections.abc import Iterable
 from typing import Literal, TypeAlias
 
 from bridge.core.wire import JsonObject, dump
@@ -117,8 +116,10 @@ class Failed:
 Effect: TypeAlias = Say | Think | Restart | Call | HostedCall | Finished | Failed
 
 
-def joined(effects: Iterable[Effect]) -> list[Effect]:
+def joined(effects: list[Effect]) -> list[Effect]:
     """Neighbouring texts of one item as one text."""
+    if len(effects) < 2:
+        return effects
     result: list[Effect] = []
     pieces: list[str] = []
     for effect in effects:

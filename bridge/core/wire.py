@@ -72,6 +72,11 @@ def written(value: object) -> bytes:
     return value.written if isinstance(value, Settled) else dump(value)
 
 
+def quoted(text: str) -> str:
+    """One JSON string; what streams is put together around it."""
+    return _ENCODER.encode(text)
+
+
 def encode(text: str) -> bytes:
     """UTF-8, with every lone surrogate replaced by U+FFFD."""
     try:

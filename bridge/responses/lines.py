@@ -23,6 +23,7 @@ import anyio
 import httpcore
 
 from bridge.responses.chunks import Chunks
+from bridge.responses.sockets import Sockets
 
 if sys.platform != "win32":
     import fcntl
@@ -71,7 +72,7 @@ class Lines(httpcore.AsyncNetworkBackend):
     def __init__(
         self, *, near: Callable[[socket.socket], bool] = is_near, queued: Queued = queued
     ) -> None:
-        self._inner = cast("httpcore.AsyncNetworkBackend", httpcore.AnyIOBackend())
+        self._inner = Sockets()
         self._near = near
         self._queued = queued
 
@@ -107,16 +108,24 @@ class Near(httpcore.AsyncNetworkStream):
         self._stream = stream
         self._answer = Chunks()
         """To the request that was written last."""
+        self.patience: float | None = None
+        """How long reads of this answer wait that have no limit of their own; in seconds."""
 
     async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:  # noqa: ASYNC109 (httpcore's)
-        while data := await self._stream.read(max_bytes, timeout):
+        patience = self.patience if timeout is None else timeout
+        while data := await self._stream.read(max_bytes, patience):
             if joined := self._answer.feed(data):
                 return joined
         return b""
 
     async def write(self, buffer: bytes, timeout: float | None = None) -> None:  # noqa: ASYNC109 (httpcore's)
-        self._answer = Chunks()
+        self._begin()
         await self._stream.write(buffer, timeout)
+
+    def _begin(self) -> None:
+        """Expect another answer."""
+        self._answer = Chunks()
+        self.patience = None
 
     async def aclose(self) -> None:
         await self._stream.aclose()
@@ -157,7 +166,7 @@ class Line(Near):
 
     async def write(self, buffer: bytes, timeout: float | None = None) -> None:  # noqa: ASYNC109 (httpcore's)
         if self._has_served:
-            self._answer = Chunks()
+            self._begin()
             self._request += buffer
             self._write_timeout = timeout
         else:

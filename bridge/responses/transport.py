@@ -39,12 +39,13 @@ from bridge.responses.answer import Answer, Attempt, Endpoint, OnWait, Reply, be
 from bridge.responses.client import KEEPALIVE_SECONDS, Way, new_client, way_to
 from bridge.responses.events import Event
 from bridge.responses.faults import Broken
-from bridge.responses.lines import Lines, Vanished
+from bridge.responses.lines import Lines, Near, Vanished
 from bridge.responses.proxies import proxy_to, source_of_proxy
 from tools.frozen import frozen
 
 _HAND_OVER_SECONDS = 60.0
 """For sending the request and for a free place in the pool."""
+_BOOT_CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 _FETCH_SECONDS = 10.0
 """For each step of a short answer."""
 _OK, _PROXY_WANTS_PASSWORD = 200, 407
@@ -71,7 +72,7 @@ Tap: TypeAlias = Callable[[bytes, Opening], Opening]
 
 def boot_time() -> float:
     """Seconds that the machine has been on, asleep or not."""
-    return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
+    return time.clock_gettime(_BOOT_CLOCK)
 
 
 @frozen
@@ -112,6 +113,11 @@ class Transport:
         self._clock = clock
         self._sleep = sleep
         self._pools: dict[Way, _Pool] = {}
+        self._stirred = -inf
+
+    def quiet_for(self) -> float:
+        """Seconds since something went to a server or came from one; infinite before that."""
+        return self._clock() - self._stirred
 
     async def __aenter__(self) -> "Transport":
         return self
@@ -198,10 +204,11 @@ class Transport:
         if response.status_code == _PROXY_WANTS_PASSWORD:
             await response.aclose()
             raise _locked_proxy(endpoint)
-        return _Reply(response, _host(endpoint), endpoint.idle_timeout)
+        return _Reply(response, _host(endpoint), endpoint.idle_timeout, self._stir)
 
     async def _sent(self, endpoint: Endpoint, leases: AsyncExitStack, send: Send) -> httpx.Response:
         """What came of sending, once more on a new connection where a kept one was dead."""
+        self._stir()
         try:
             try:
                 return await send(await leases.enter_async_context(self._client(endpoint)))
@@ -213,6 +220,9 @@ class Transport:
             return await send(await leases.enter_async_context(self._client(endpoint)))
         except (httpx.HTTPError, httpx.InvalidURL, UnicodeError) as error:
             raise _failed(endpoint, error) from None
+
+    def _stir(self) -> None:
+        self._stirred = self._clock()
 
     @asynccontextmanager
     async def _client(self, endpoint: Endpoint) -> AsyncGenerator[httpx.AsyncClient]:
@@ -275,27 +285,37 @@ class _Reply:
     """One HTTP answer, as answer.py reads it.
 
     host, idle_timeout: whose silence is a fault, once the body has begun, and after how long.
+    on_read: told of each network read.
     """
 
-    def __init__(self, response: httpx.Response, host: str, idle_timeout: float) -> None:
+    def __init__(
+        self,
+        response: httpx.Response,
+        host: str,
+        idle_timeout: float,
+        on_read: Callable[[], None],
+    ) -> None:
         self._response = response
         self._host = host
         self._idle_timeout = idle_timeout
+        self._on_read = on_read
         self.status = response.status_code
         self.headers: Mapping[str, str] = response.headers
         self._pieces = response.aiter_bytes()
-        self._patience = inf
+        self._line: Near = response.extensions["network_stream"]
 
     async def read(self) -> bytes | None:
         """The next network read; None: the end."""
         try:
-            with anyio.move_on_after(self._patience):
-                data = await anext(self._pieces, None)
-                self._patience = self._idle_timeout
-                return data
+            data = await anext(self._pieces, None)
+        except httpx.ReadTimeout:
+            fault = faults.late(self._host, self._idle_timeout, "idle_timeout")
+            raise Unreachable(fault) from None
         except httpx.HTTPError:
             raise Unreachable(faults.truncated()) from None
-        raise Unreachable(faults.late(self._host, self._idle_timeout, "idle_timeout"))
+        self._line.patience = self._idle_timeout
+        self._on_read()
+        return data
 
     def frames(self, whole: bytes) -> Iterator[tuple[str, str]]:
         """Name and data of each frame in these bytes, which hold whole frames."""
