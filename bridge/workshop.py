@@ -38,6 +38,9 @@ from tools.prctl import adopt_orphans, hide_memory
 
 _SOON = 0.5
 """Seconds from a session's begin until the tools load, if nothing needs them before."""
+_LULL = 0.2
+"""Seconds without a word from the models' servers, until then: an answer that streams would
+stutter."""
 
 
 @frozen
@@ -77,6 +80,10 @@ class Models:
                 batches = await stack.enter_async_context(asked(other))
             yield batches
 
+    def quiet_for(self) -> float:
+        """Seconds since one of them was asked something or said something."""
+        return self.transport.quiet_for()
+
     async def fetch(self, provider: Provider, url: str, body: Json) -> Json:
         """The JSON at a URL of the provider's server."""
         endpoint = provider.endpoint(await self.keys.key(provider))
@@ -115,7 +122,7 @@ class Workshop:
             if self.log_in and is_wanted(session.config.shell.env_from, os.environ):
                 session.login.begin()
                 tasks.start_soon(self.log_in, session)
-            tasks.start_soon(_load_soon, self._bench_of(session))
+            tasks.start_soon(load_soon, self._bench_of(session), self.models.quiet_for)
             await self._serve(session, editor, at_once)
 
     async def _serve(self, session: Session, editor: SessionEditor, at_once: bool) -> None:  # noqa: FBT001 (as attend)
@@ -140,9 +147,14 @@ class Workshop:
             await kept.run(self.load_client, at_once=at_once)
 
 
-async def _load_soon(bench: Workbench) -> None:
-    """Have the tools ready for the first call, but not in the way of the first request."""
+async def load_soon(bench: Workbench, quiet_for: Callable[[], float]) -> None:
+    """Have the tools ready for the first call, but not in the way of what streams.
+
+    quiet_for: for how many seconds the models' servers have had nothing to say.
+    """
     await anyio.sleep(_SOON)
+    while (left := _LULL - quiet_for()) > 0:  # noqa: ASYNC110 (nobody tells of it)
+        await anyio.sleep(left)
     await bench.load()
 
 

@@ -26,6 +26,7 @@ from contextlib import AbstractContextManager, asynccontextmanager, nullcontext,
 from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 from itertools import zip_longest
+from math import inf
 from pathlib import Path
 from typing import Any, Literal, cast
 
@@ -101,6 +102,9 @@ class FakeModel:
     """One memory channel per request: sender and receiver."""
     started: int = 0
     retries: int = 0
+
+    def quiet_for(self) -> float:
+        return inf
 
     def channel(self, number: int) -> Any:
         while len(self.answers) <= number:
