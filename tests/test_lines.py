@@ -25,6 +25,7 @@ from anyio.abc import SocketAttribute
 
 from bridge.errors import ModelError
 from bridge.responses.lines import DEAD_SECONDS, Line, Lines, Near, is_near, queued
+from bridge.responses.sockets import Sockets
 from bridge.responses.transport import Transport
 from tests.fake_proxy import FakeProxy
 from tests.fake_responses import FakeResponses, Reply, frame, said, stream
@@ -415,3 +416,34 @@ def test_a_network_that_is_lost_for_real() -> None:
     )
     assert told.returncode == 0, told.stderr
     assert json.loads(told.stdout) == {"kept": [1, 1], "lost": [2], "cut": "stream_truncated"}
+
+
+# -- whose connection it is
+
+
+async def test_what_is_secured_at_some_point_is_the_library_s_connection(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    own: list[str] = []
+    connect = Sockets.connect_tcp
+
+    async def noted(sockets: Sockets, host: str, *more: Any, **named: Any) -> Any:
+        own.append(host)
+        return await connect(sockets, host, *more, **named)
+
+    monkeypatch.setattr(Sockets, "connect_tcp", noted)
+
+    async def check(base_url: str, expected: list[str]) -> None:
+        own.clear()
+        async with Transport() as transport:
+            await read_all(transport, Place(base_url=base_url, ca_file=str(CERTIFICATE)))
+        assert own == expected
+
+    async with FakeResponses(HELLO).serve() as base_url:
+        await check(base_url, ["127.0.0.1"])
+    async with secure(FakeResponses(HELLO)) as base_url:
+        await check(base_url, [])
+    async with secure(FakeResponses(HELLO)) as base_url, FakeProxy(base_url).serve() as proxy:
+        monkeypatch.setenv("ALL_PROXY", f"http://{proxy}")
+        monkeypatch.setenv("NO_PROXY", "")
+        await check(base_url, [])

@@ -14,12 +14,12 @@ from types import ModuleType
 from typing import cast
 from urllib.parse import urlsplit
 
-import httpcore
 import httpx
 
 from bridge.errors import ConfigError
 from bridge.responses import proxies
 from bridge.responses.answer import Endpoint
+from bridge.responses.lines import Lines
 from bridge.responses.proxies import proxy_to, source_of_proxy
 from tools.frozen import frozen
 
@@ -52,9 +52,7 @@ def way_to(endpoint: Endpoint) -> Way:
     )
 
 
-def new_client(
-    way: Way, lines: httpcore.AsyncNetworkBackend, inner: httpx.AsyncBaseTransport | None
-) -> httpx.AsyncClient:
+def new_client(way: Way, lines: Lines, inner: httpx.AsyncBaseTransport | None) -> httpx.AsyncClient:
     """A client whose connections are made by lines; inner: answers instead, without a network."""
     wire = inner or _Wire(way, lines)
     return httpx.AsyncClient(transport=wire, follow_redirects=False, trust_env=False)
@@ -63,7 +61,7 @@ def new_client(
 class _Wire(httpx.AsyncHTTPTransport):
     """The library's own transport; raises ConfigError where the way cannot be gone."""
 
-    def __init__(self, way: Way, lines: httpcore.AsyncNetworkBackend) -> None:
+    def __init__(self, way: Way, lines: Lines) -> None:
         try:
             tls = trusted(way.ca_file) if way.is_secure else None
             proxy = _proxy(way.proxy, way.ca_file) if way.proxy else None
@@ -73,7 +71,8 @@ class _Wire(httpx.AsyncHTTPTransport):
         except (ValueError, httpx.InvalidURL):
             raise ConfigError(proxies.is_no_url(way.proxy_source)) from None
         # The library hands this to its pool of connections nowhere; tests hold that it arrives.
-        self._pool._network_backend = lines  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
+        wanted = lines if way.is_secure or way.proxy else lines.plain()
+        self._pool._network_backend = wanted  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
 
 
 def _proxy(url: str, ca_file: str | None) -> httpx.Proxy:

@@ -70,11 +70,19 @@ class Lines(httpcore.AsyncNetworkBackend):
     """Makes connections as the HTTP library does, and watches over the far ones."""
 
     def __init__(
-        self, *, near: Callable[[socket.socket], bool] = is_near, queued: Queued = queued
+        self,
+        *,
+        near: Callable[[socket.socket], bool] = is_near,
+        queued: Queued = queued,
+        inner: httpcore.AsyncNetworkBackend | None = None,
     ) -> None:
-        self._inner = Sockets()
+        self._inner = inner or cast("httpcore.AsyncNetworkBackend", httpcore.AnyIOBackend())
         self._near = near
         self._queued = queued
+
+    def plain(self) -> "Lines":
+        """The same for connections on which nothing will be secured."""
+        return Lines(near=self._near, queued=self._queued, inner=Sockets())
 
     async def connect_tcp(
         self,

@@ -1,20 +1,19 @@
-"""Connections to servers on the event loop's own transports, for the HTTP library.
+"""Connections on which nothing is secured, on the event loop's own transports.
 
-The library's own backend begins and ends the watching of a socket with each read, and enters a
-cancel scope for it, which costs more than what is done with a word that streams. Here a socket is
-watched for as long as it is open, and what came waits for whoever reads next.
+The HTTP library's own begins and ends the watching of a socket with each read, and enters a cancel
+scope for it, which costs more than what is done with a word that streams. Here a socket is watched
+for as long as it is open, and what came waits for whoever reads next. A connection is still made
+by the library, and one that will be secured stays with it.
 
 It must not know what is said on a connection.
 
 Rule 1: errors are httpcore's.
 Rule 2: who does not read stops the other end: no more waits here than _MOST_WAITING and a read.
-Rule 3: what is closed hangs up at once; no goodbye is awaited.
+Rule 3: what is closed hangs up at once.
 """
 
 import asyncio
-import ssl
-from collections.abc import Generator, Iterable
-from contextlib import contextmanager
+from collections.abc import Iterable
 from math import inf
 from selectors import EVENT_READ, DefaultSelector
 from typing import Any, cast
@@ -25,14 +24,13 @@ import httpcore
 
 _MOST_WAITING = 64 * 1024
 """Bytes that wait to be read when reading from the socket stops."""
-_PIECE = 64 * 1024
-"""Bytes that are written in one go."""
-_NEXT_ADDRESS_AFTER = 0.25
-"""Seconds until another address of the same name is tried too (RFC 8305)."""
 
 
 class Sockets(httpcore.AsyncNetworkBackend):
     """Makes the connections."""
+
+    def __init__(self) -> None:
+        self._library = cast("httpcore.AsyncNetworkBackend", httpcore.AnyIOBackend())
 
     async def connect_tcp(
         self,
@@ -43,16 +41,17 @@ class Sockets(httpcore.AsyncNetworkBackend):
         socket_options: Iterable[Any] | None = None,
     ) -> httpcore.AsyncNetworkStream:
         """Connect; raises ConnectError or ConnectTimeout."""
-        loop = asyncio.get_running_loop()
-        local = None if local_address is None else (local_address, 0)
-        with _told_as(httpcore.ConnectError, httpcore.ConnectTimeout), anyio.fail_after(timeout):
-            transport, inbox = await loop.create_connection(
-                _Inbox, host, port, local_addr=local, happy_eyeballs_delay=_NEXT_ADDRESS_AFTER
-            )
-        stream = _Stream(transport, inbox)
-        for option in socket_options or ():
-            stream.get_extra_info("socket").setsockopt(*option)
-        return stream
+        made = await self._library.connect_tcp(host, port, timeout, local_address, socket_options)
+        # Nothing has been read yet: whoever has the socket has the connection.
+        try:
+            line = made.get_extra_info("socket").dup()
+        except OSError as reason:
+            raise httpcore.ConnectError(str(reason)) from reason
+        finally:
+            with anyio.CancelScope(shield=True):
+                await made.aclose()
+        _, inbox = await asyncio.get_running_loop().create_connection(_Inbox, sock=line)
+        return _Stream(inbox)
 
 
 class _Inbox(asyncio.Protocol):
@@ -108,6 +107,11 @@ class _Inbox(asyncio.Protocol):
         """There is something to read, be it the end."""
         return bool(self._waiting) or self.is_over
 
+    @property
+    def is_lost(self) -> bool:
+        """Nothing can be written any more, as is known here before it is told."""
+        return self.is_over or self.transport.is_closing()
+
     def end(self, error: Exception | None) -> None:
         """Expect nothing more of the other end."""
         if not self.is_over:
@@ -148,7 +152,7 @@ class _Inbox(asyncio.Protocol):
 
     async def sent(self) -> None:
         """Wait until most of what was written has gone out, or cannot."""
-        while self._is_backed_up and not self.is_over:
+        while self._is_backed_up and not self.is_lost:
             self._writer = asyncio.get_running_loop().create_future()
             try:
                 await self._writer
@@ -173,8 +177,7 @@ class _Inbox(asyncio.Protocol):
 class _Stream(httpcore.AsyncNetworkStream):
     """One connection."""
 
-    def __init__(self, transport: asyncio.Transport, inbox: _Inbox) -> None:
-        self._transport = transport
+    def __init__(self, inbox: _Inbox) -> None:
         self._inbox = inbox
 
     async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:  # noqa: ASYNC109 (httpcore's)
@@ -191,52 +194,29 @@ class _Stream(httpcore.AsyncNetworkStream):
 
     async def write(self, buffer: bytes, timeout: float | None = None) -> None:  # noqa: ASYNC109 (httpcore's)
         inbox = self._inbox
-        with _told_as(httpcore.WriteError, httpcore.WriteTimeout), anyio.fail_after(timeout):
-            # TLS tells that something has not gone out only of what is written after it.
-            for start in range(0, len(buffer), _PIECE):
-                if not inbox.is_over:
-                    self._transport.write(buffer[start : start + _PIECE])
+        if not inbox.is_lost:
+            inbox.transport.write(buffer)
+            try:
+                with anyio.fail_after(timeout):
                     await inbox.sent()
-        if inbox.is_over:
+            except TimeoutError as reason:
+                raise httpcore.WriteTimeout from reason
+        if inbox.is_lost:
             raise httpcore.WriteError(str(inbox.error or "hung up")) from inbox.error
 
     async def aclose(self) -> None:
-        self._transport.abort()
+        self._inbox.transport.abort()
         self._inbox.end(anyio.ClosedResourceError())
         await anyio.lowlevel.cancel_shielded_checkpoint()
 
-    async def start_tls(
-        self,
-        ssl_context: ssl.SSLContext,
-        server_hostname: str | None = None,
-        timeout: float | None = None,  # noqa: ASYNC109 (httpcore's)
-    ) -> httpcore.AsyncNetworkStream:
-        loop = asyncio.get_running_loop()
-        inbox = self._inbox
-        with _told_as(httpcore.ConnectError, httpcore.ConnectTimeout), anyio.fail_after(timeout):
-            try:
-                transport = await loop.start_tls(
-                    self._transport,
-                    inbox,
-                    ssl_context,
-                    server_hostname=server_hostname,
-                    ssl_handshake_timeout=timeout and timeout + 1,  # ours ends it before
-                )
-            except ConnectionError as reason:
-                raise ssl.SSLEOFError("[SSL] hung up") from reason
-            if transport is None:  # lost in the moment in which it was secured
-                raise ssl.SSLEOFError("[SSL] hung up")
-        inbox.transport = transport
-        return _Stream(transport, inbox)
-
     def get_extra_info(self, info: str) -> Any:
         match info:
-            case "ssl_object" | "socket":
-                return self._transport.get_extra_info(info)
+            case "socket":
+                return self._inbox.transport.get_extra_info("socket")
             case "client_addr":
-                return self._transport.get_extra_info("sockname")
+                return self._inbox.transport.get_extra_info("sockname")
             case "server_addr":
-                return self._transport.get_extra_info("peername")
+                return self._inbox.transport.get_extra_info("peername")
             case "is_readable":
                 return self._inbox.has_news or _is_readable(self.get_extra_info("socket"))
             case _:
@@ -250,19 +230,6 @@ def _wake(waiter: "asyncio.Future[None] | None") -> None:
 
 def _is_readable(line: Any) -> bool:
     """Whether something has come that the event loop has not seen yet, be it the end."""
-    if line.fileno() < 0:
-        return True
     with DefaultSelector() as selector:
         selector.register(line, EVENT_READ)
         return bool(selector.select(0))
-
-
-@contextmanager
-def _told_as(error: type[Exception], late: type[Exception]) -> Generator[None]:
-    """Raise httpcore's errors for those of the event loop."""
-    try:
-        yield
-    except TimeoutError as reason:
-        raise late(str(reason)) from reason
-    except OSError as reason:
-        raise error(str(reason)) from reason

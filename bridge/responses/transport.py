@@ -20,7 +20,6 @@ from typing import TypeAlias, cast
 from urllib.parse import urlsplit
 
 import anyio
-import httpcore
 import httpx
 from httpx_sse import EventSource
 
@@ -102,7 +101,7 @@ class Transport:
         self,
         inner: httpx.AsyncBaseTransport | None = None,
         *,
-        lines: httpcore.AsyncNetworkBackend | None = None,
+        lines: Lines | None = None,
         clock: Callable[[], float] = boot_time,
         sleep: Callable[[float], Awaitable[None]] = anyio.sleep,
         tap: Tap | None = None,
