@@ -202,6 +202,17 @@ async def test_the_encoding_is_utf_8_whatever_the_server_says() -> None:
     assert (await ask(FakeResponses(Reply([data], headers=headers)))).text == "Grüße ✓"
 
 
+async def test_data_are_read_whatever_json_they_are() -> None:
+    async def check(delta: bytes, text: str) -> None:
+        data = b'data: {"type":"response.output_text.delta","delta":%s}\n\n' % delta
+        assert (await ask(FakeResponses([data, *stream(said(""))]))).text == text
+
+    await check(b'"a\\u00e4\\ud83d\\ude00"', "aä😀")
+    await check(b'"half a pair: \\ud83d"', "half a pair: \ud83d")
+    await check(b'"x","y":%s%s' % (b"[" * 300, b"]" * 300), "")
+    await check(b'"x","y":NaN', "")
+
+
 async def test_the_name_of_a_frame_counts_where_the_data_have_no_type() -> None:
     def nameless(kind: str, **data: Any) -> bytes:
         return f"event: {kind}\ndata: {json.dumps(data)}\n\n".encode()

@@ -13,11 +13,12 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from math import inf
-from typing import Protocol, TypeAlias, TypeVar
+from typing import Protocol, TypeAlias, TypeVar, cast
 
 import anyio
+from pydantic_core import from_json
 
-from bridge.core.wire import load_object
+from bridge.core.wire import JsonObject, load_object
 from bridge.errors import BadStream, Fault, ModelError, Unreachable, model_error
 from bridge.responses import faults
 from bridge.responses.events import IGNORED, Ended, Event, Failure, Ignored, Served, parse
@@ -303,9 +304,18 @@ class _Patience:
 def _event(name: str, text: str) -> Event:
     """The event of one frame; its name counts only where the data have no type."""
     try:
-        data = load_object(text)
+        data = _object(text)
     except ValueError:
         return IGNORED
     if isinstance(data.get("type"), str) or name == _NO_NAME:
         return parse(data)
     return parse({**data, "type": name})
+
+
+def _object(text: str) -> JsonObject:
+    """Like load_object(), and far faster: there is one for each word that streams."""
+    try:
+        data = from_json(text, allow_inf_nan=False, cache_strings="keys")
+    except ValueError:
+        return load_object(text)  # half of a surrogate pair is nothing to the fast reader
+    return cast("JsonObject", data) if isinstance(data, dict) else load_object(text)
