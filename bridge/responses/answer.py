@@ -134,7 +134,7 @@ class Answer:
         batch, self._first = self._first, []
         if not batch and self._over:
             raise StopAsyncIteration
-        return batch or await self._batch()
+        return batch or await self._batch(await self._reply.read())
 
     async def close(self) -> None:
         """Hang up; the server stops when it notices."""
@@ -158,7 +158,7 @@ class Answer:
             self._first = [await self._whole()]
             self._over = True
         while not self._over and all(isinstance(event, Ignored) for event in self._first):
-            self._first = await self._batch()
+            self._first = await self._batch(await self._read())
         for event in self._first:
             match event:
                 case Ignored():
@@ -182,6 +182,7 @@ class Answer:
         return start
 
     async def _read(self) -> bytes | None:
+        """The next network read, until the answer has begun."""
         if self._kept:
             data, self._kept = self._kept, b""
             return data
@@ -191,9 +192,9 @@ class Answer:
         self._has_begun = True
         return data
 
-    async def _batch(self) -> list[Event]:
-        """The events of the next network read; marks the end of the stream."""
-        events = self._decoded(await self._read())
+    async def _batch(self, data: bytes | None) -> list[Event]:
+        """The events of one network read; marks the end of the stream."""
+        events = self._decoded(data)
         for number, event in enumerate(events):
             match event:
                 case Ended():
@@ -236,7 +237,7 @@ class Answer:
                         return event
                 if self._over:
                     break
-                events = self._decoded(await self._read())
+                events = self._decoded(await self._reply.read())
         return None
 
     async def _refusal(self) -> Fault:
