@@ -4,7 +4,7 @@ Rule 1: what has not come yet is waited for: it comes as the recording is played
 """
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
@@ -83,7 +83,7 @@ class Recorded:
         line = self._lines.popleft()
         return await anyio.sleep_forever() if line.get("end") == "closed" else _piece(line)
 
-    def frames(self, whole: bytes) -> Iterator[tuple[str, str]]:
+    def frames(self, whole: bytes) -> list[tuple[str, str]]:
         """As those of an answer that comes over the network."""
         return frames_in(whole)
 

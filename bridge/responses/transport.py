@@ -13,9 +13,10 @@ import ssl
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from math import inf
+from types import MappingProxyType
 from typing import TypeAlias, cast
 from urllib.parse import urlsplit
 
@@ -316,7 +317,7 @@ class _Reply:
         self._on_read()
         return data
 
-    def frames(self, whole: bytes) -> Iterator[tuple[str, str]]:
+    def frames(self, whole: bytes) -> list[tuple[str, str]]:
         """Name and data of each frame in these bytes, which hold whole frames."""
         return frames_in(whole)
 
@@ -338,20 +339,18 @@ class _Text:
     """
 
     text: str
-    headers: Mapping[str, str] = field(
-        default_factory=lambda: {"content-type": "text/event-stream"}
-    )
+    headers = MappingProxyType({"content-type": "text/event-stream"})
 
     def iter_text(self) -> Iterator[str]:
-        yield self.text
+        return iter((self.text,))
 
 
-def frames_in(whole: bytes) -> Iterator[tuple[str, str]]:
+def frames_in(whole: bytes) -> list[tuple[str, str]]:
     """Name and data of each frame in these bytes that has data; they hold whole frames."""
     if not whole:
-        return iter(())
+        return []
     source = EventSource(cast("httpx.Response", _Text(whole.decode("utf-8", "replace"))))
-    return ((frame.event, frame.data) for frame in source.iter_sse() if frame.data)
+    return [(frame.event, frame.data) for frame in source.iter_sse() if frame.data]
 
 
 def _host(endpoint: Endpoint) -> str:
