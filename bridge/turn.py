@@ -239,7 +239,7 @@ class Turn:
     async def _show(self, answer: Answer, silence: Silence, effects: list[Effect]) -> None:
         if effects:
             silence.heard()
-        if any(isinstance(effect, Call) for effect in effects):
+        if Call in map(type, effects):
             answer.tools = (await self.bench.load()).tools_of(self.session)
         answer.show(effects)
         await self.editor.room()

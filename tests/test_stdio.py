@@ -197,8 +197,9 @@ async def test_an_editor_that_closed_its_end_is_no_error(pair: Pair) -> None:
         await checkpoint()
         os.close(read_end)
         async with anyio.create_task_group() as waiting:
-            for wait in (stdio.room, stdio.flushed, stdio.closed.wait):
+            for wait in (stdio.flushed, stdio.closed.wait):
                 waiting.start_soon(wait)
+            await stdio.room()
         stdio.write(b"y")
         assert stdio.backlog == 0
 

@@ -4,7 +4,7 @@ Rule 1: sending never waits and never fails; what a closed line loses nobody is 
 Rule 2: an answer that comes after we stopped waiting is dropped.
 """
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -21,7 +21,7 @@ class Output(Protocol):
 
     def write(self, data: bytes) -> None: ...
     def together(self) -> AbstractContextManager[None]: ...
-    async def room(self) -> None: ...
+    def room(self) -> Awaitable[None]: ...
 
 
 @dataclass(eq=False, slots=True)
@@ -89,9 +89,9 @@ class Connection:
         """What is sent inside goes out in one piece."""
         return self._output.together()
 
-    async def room(self) -> None:
+    def room(self) -> Awaitable[None]:
         """Wait while the editor is far behind in reading."""
-        await self._output.room()
+        return self._output.room()
 
     def flush(self) -> None:
         """Send what the peer has ready."""

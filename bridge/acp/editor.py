@@ -6,7 +6,7 @@ Rule 3: a wait for a person has no deadline; it ends with an answer, a cancel or
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from typing import Any, Literal, cast
 
 from bridge.acp.connection import Connection
@@ -57,9 +57,9 @@ class SessionEditor:
         if self.can.notices:
             self.update(updates.notice(severity, text))
 
-    async def room(self) -> None:
+    def room(self) -> Awaitable[None]:
         """Wait while the editor is far behind in reading."""
-        await self._connection.room()
+        return self._connection.room()
 
     async def permission(self, call: Update, offers: Sequence[Offer], reason: str) -> Offer | None:
         """Ask whether a call may run; the answer that was chosen, None for anything else."""

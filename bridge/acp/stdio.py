@@ -11,7 +11,7 @@ later is dropped, and the owner ends as at the end of input.
 
 import errno
 import os
-from collections.abc import AsyncIterator, Callable, Generator
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator
 from contextlib import contextmanager
 
 import anyio
@@ -103,9 +103,9 @@ class Stdio:
             # Whoever shares the descriptor gets it back as it was.
             os.set_blocking(self._stdout, blocking)
 
-    async def room(self) -> None:
+    def room(self) -> Awaitable[None]:
         """Wait while the editor is far behind in reading."""
-        await self._backlog_at_most(_MOST_BACKLOG)
+        return self._backlog_at_most(_MOST_BACKLOG)
 
     async def flushed(self) -> None:
         """Wait until everything queued is written, or can never be."""
