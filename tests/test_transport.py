@@ -1,3 +1,4 @@
+import gzip
 import json
 import os
 import socket
@@ -200,6 +201,13 @@ async def test_the_encoding_is_utf_8_whatever_the_server_says() -> None:
     body = [json.dumps(event, ensure_ascii=False) for event in stream(said("Grüße ✓"))]
     data = "".join(f"data: {text}\n\n" for text in body).encode()
     assert (await ask(FakeResponses(Reply([data], headers=headers)))).text == "Grüße ✓"
+
+
+async def test_an_answer_is_unpacked_that_was_packed_unasked() -> None:
+    headers = {"content-type": "text/event-stream", "content-encoding": "gzip"}
+    packed = gzip.compress(b"".join(map(frame, HELLO)))
+    heard = await ask(FakeResponses(Reply([packed[:50], packed[50:]], headers=headers)))
+    assert heard.text == "Hello"
 
 
 async def test_data_are_read_whatever_json_they_are() -> None:

@@ -301,7 +301,8 @@ class _Reply:
         self._on_read = on_read
         self.status = response.status_code
         self.headers: Mapping[str, str] = response.headers
-        self._pieces = response.aiter_bytes()
+        is_packed = "content-encoding" in response.headers  # which nobody asked for
+        self._pieces = response.aiter_bytes() if is_packed else response.aiter_raw()
         self._line: Near = response.extensions["network_stream"]
 
     async def read(self) -> bytes | None:
