@@ -182,6 +182,26 @@ async def test_an_answer_to_half_a_request_is_an_answer_and_the_last_one_there()
     assert connections == [1, 2]
 
 
+async def test_an_answer_to_half_a_request_counts_though_the_server_hung_up_behind_it() -> None:
+    async def answer(talk: Conversation, number: int) -> None:
+        await talk.request()
+        await talk.send(ANSWER)
+        await talk.some()
+        await talk.send(http(b"", "413 Too Large"))
+
+    def never(line: socket.socket) -> int:
+        """Nothing is acknowledged until the line is closed, which no longer tells of anything."""
+        return 7 if line.fileno() >= 0 else queued(line)
+
+    async with server(answer) as (base_url, connections), Transport(lines=far(never)) as transport:
+        place = Place(base_url=base_url)
+        with anyio.fail_after(10):
+            await ask(transport, place)
+            with pytest.raises(Exception, match="HTTP 413"):
+                await ask(transport, place, "x" * 20_000)
+    assert connections == [1]
+
+
 async def test_a_server_that_hangs_up_after_it_has_the_whole_request_is_not_asked_again() -> None:
     async def answer(talk: Conversation, number: int) -> None:
         await talk.request()

@@ -209,10 +209,11 @@ class Line(Near):
             await self._stream.write(request[:size], self._write_timeout)
         except httpcore.WriteError as error:
             raise Vanished(str(error)) from None
-        if not await self._is_heard():
-            raise Vanished("acknowledges nothing")
+        is_heard = await self._is_heard()
         if self._stream.get_extra_info("is_readable"):
             return  # it hung up in that moment, or answers what it does not want to hear
+        if not is_heard:
+            raise Vanished("acknowledges nothing")
         self._is_partial = False
         try:
             await self._stream.write(request[size:], self._write_timeout)
