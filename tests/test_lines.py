@@ -10,6 +10,7 @@ import json
 import os
 import shutil
 import socket
+import ssl
 import subprocess
 import sys
 from collections.abc import Callable
@@ -351,6 +352,27 @@ async def test_a_connection_is_closed_whose_handshake_is_cancelled() -> None:
         turn.cancel()
         await Near(deaf).start_tls(None)
     assert deaf.is_closed
+
+
+class Spoilt(httpcore.AsyncMockStream):
+    """What comes and goes on it is not encrypted as it should be."""
+
+    async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:  # noqa: ASYNC109
+        raise ssl.SSLError("wrong version number")
+
+    async def write(self, buffer: bytes, timeout: float | None = None) -> None:  # noqa: ASYNC109
+        raise ssl.SSLError("wrong version number")
+
+
+@pytest.mark.parametrize("connection", [Near, partial(Line, queued=queued)])
+async def test_what_is_wrongly_encrypted_breaks_a_connection_as_a_reset_does(
+    connection: Callable[[httpcore.AsyncNetworkStream], Near],
+) -> None:
+    stream = connection(Spoilt([]))
+    with pytest.raises(httpcore.WriteError, match="wrong version"):
+        await stream.write(b"Hello")
+    with pytest.raises(httpcore.ReadError, match="wrong version"):
+        await stream.read(10)
 
 
 async def test_each_answer_is_looked_at_anew() -> None:

@@ -13,6 +13,7 @@ Rule 4: what came together is handed on in one piece: see chunks.py.
 """
 
 import socket
+import ssl
 import struct
 import sys
 from collections.abc import Callable, Iterable
@@ -121,14 +122,20 @@ class Near(httpcore.AsyncNetworkStream):
 
     async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:  # noqa: ASYNC109 (httpcore's)
         patience = self.patience if timeout is None else timeout
-        while data := await self._stream.read(max_bytes, patience):
-            if joined := self._answer.feed(data):
-                return joined
+        try:
+            while data := await self._stream.read(max_bytes, patience):
+                if joined := self._answer.feed(data):
+                    return joined
+        except ssl.SSLError as error:  # the library leaves it as it is
+            raise httpcore.ReadError(str(error)) from error
         return b""
 
     async def write(self, buffer: bytes, timeout: float | None = None) -> None:  # noqa: ASYNC109 (httpcore's)
         self._begin()
-        await self._stream.write(buffer, timeout)
+        try:
+            await self._stream.write(buffer, timeout)
+        except ssl.SSLError as error:
+            raise httpcore.WriteError(str(error)) from error
 
     def _begin(self) -> None:
         """Expect another answer."""
