@@ -21,6 +21,7 @@ from contextlib import suppress
 from typing import Any, TypeAlias, cast
 
 import anyio
+import anyio.lowlevel
 import httpcore
 
 from bridge.responses.chunks import Chunks
@@ -96,10 +97,16 @@ class Lines(httpcore.AsyncNetworkBackend):
         """Connect; raises httpcore's errors."""
         stream = await self._inner.connect_tcp(host, port, timeout, local_address, socket_options)
         try:
+            # The library loses a connection where it is cancelled before it writes to it.
+            await anyio.lowlevel.checkpoint_if_cancelled()
             return self._watched(stream)
         except OSError as error:  # it was hung up as soon as it was made
             await stream.aclose()
             raise httpcore.ReadError(str(error)) from None
+        except BaseException:
+            with anyio.CancelScope(shield=True):
+                await stream.aclose()
+            raise
 
     def _watched(self, stream: httpcore.AsyncNetworkStream) -> "Near":
         line = _socket(stream)
