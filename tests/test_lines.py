@@ -354,6 +354,54 @@ async def test_a_connection_is_closed_whose_handshake_is_cancelled() -> None:
     assert deaf.is_closed
 
 
+class Late(Deaf):
+    """Whoever waits for the handshake is cancelled in the moment in which it has succeeded."""
+
+    def __init__(self, scope: anyio.CancelScope) -> None:
+        super().__init__()
+        self._scope = scope
+
+    async def start_tls(
+        self,
+        ssl_context: Any,
+        server_hostname: str | None = None,
+        timeout: float | None = None,  # noqa: ASYNC109 (httpcore's)
+    ) -> httpcore.AsyncNetworkStream:
+        self._scope.cancel()
+        return Deaf()
+
+
+async def test_a_connection_is_closed_that_is_cancelled_as_soon_as_it_is_secured() -> None:
+    scope = anyio.CancelScope()
+    late = Late(scope)
+    with scope:
+        await Near(late).start_tls(None)
+    assert late.is_closed
+
+
+async def test_a_connection_is_closed_that_is_cancelled_as_soon_as_it_is_made() -> None:
+    """Whichever turn of the event loop it is: the library loses one that it has not written to."""
+    ended: list[int] = []
+
+    async def answer(talk: Conversation, number: int) -> None:
+        with suppress(anyio.EndOfStream, anyio.BrokenResourceError):
+            while True:
+                await talk.some()
+        ended.append(number)
+
+    async with server(answer) as (base_url, made), Transport() as transport:
+        for turns in range(1, 40):
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(read_all, transport, Place(base_url=base_url))
+                for _ in range(turns):
+                    await anyio.lowlevel.checkpoint()
+                tasks.cancel_scope.cancel()
+            with anyio.fail_after(1):
+                while len(ended) < len(made):  # noqa: ASYNC110 (nothing tells of it)
+                    await anyio.sleep(0.001)
+    assert made
+
+
 class Spoilt(httpcore.AsyncMockStream):
     """What comes and goes on it is not encrypted as it should be."""
 

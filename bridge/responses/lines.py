@@ -139,15 +139,18 @@ class Near(httpcore.AsyncNetworkStream):
 
     async def write(self, buffer: bytes, timeout: float | None = None) -> None:  # noqa: ASYNC109 (httpcore's)
         self._begin()
-        try:
-            await self._stream.write(buffer, timeout)
-        except ssl.SSLError as error:
-            raise httpcore.WriteError(str(error)) from error
+        await self._send(buffer, timeout)
 
     def _begin(self) -> None:
         """Expect another answer."""
         self._answer = Chunks()
         self.patience = None
+
+    async def _send(self, data: bytes, timeout: float | None) -> None:  # noqa: ASYNC109 (as write)
+        try:
+            await self._stream.write(data, timeout)
+        except ssl.SSLError as error:  # as above
+            raise httpcore.WriteError(str(error)) from error
 
     async def aclose(self) -> None:
         await self._stream.aclose()
@@ -160,6 +163,7 @@ class Near(httpcore.AsyncNetworkStream):
     ) -> httpcore.AsyncNetworkStream:
         try:
             secured = await self._stream.start_tls(ssl_context, server_hostname, timeout)
+            await anyio.lowlevel.checkpoint_if_cancelled()  # as after connecting
         except BaseException:  # the library hangs up after errors, but not where it is cancelled
             with anyio.CancelScope(shield=True):
                 await self._stream.aclose()
@@ -220,7 +224,7 @@ class Line(Near):
         size = min(_BEGINNING, len(request) - 1)
         self._is_partial = True
         try:
-            await self._stream.write(request[:size], self._write_timeout)
+            await self._send(request[:size], self._write_timeout)
         except httpcore.WriteError as error:
             raise Vanished(str(error)) from None
         is_heard = await self._is_heard()
@@ -230,7 +234,7 @@ class Line(Near):
             raise Vanished("acknowledges nothing")
         self._is_partial = False
         try:
-            await self._stream.write(request[size:], self._write_timeout)
+            await self._send(request[size:], self._write_timeout)
         except httpcore.WriteError:
             return  # the reason is to be read
 
