@@ -19,7 +19,6 @@ from selectors import EVENT_READ, DefaultSelector
 from typing import Any, cast
 
 import anyio
-import anyio.lowlevel
 import httpcore
 
 _MOST_WAITING = 64 * 1024
@@ -42,16 +41,17 @@ class Sockets(httpcore.AsyncNetworkBackend):
     ) -> httpcore.AsyncNetworkStream:
         """Connect; raises ConnectError or ConnectTimeout."""
         made = await self._library.connect_tcp(host, port, timeout, local_address, socket_options)
-        # Nothing has been read yet: whoever has the socket has the connection.
+        # Nothing reads there, so that whoever has the socket too has the connection.
         try:
             line = made.get_extra_info("socket").dup()
-        except OSError as reason:
-            raise httpcore.ConnectError(str(reason)) from reason
-        finally:
+            _, inbox = await asyncio.get_running_loop().create_connection(_Inbox, sock=line)
+        except BaseException as reason:
             with anyio.CancelScope(shield=True):
                 await made.aclose()
-        _, inbox = await asyncio.get_running_loop().create_connection(_Inbox, sock=line)
-        return _Stream(inbox)
+            if isinstance(reason, OSError):
+                raise httpcore.ConnectError(str(reason)) from reason
+            raise
+        return _Stream(inbox, made)
 
 
 class _Inbox(asyncio.Protocol):
@@ -177,8 +177,10 @@ class _Inbox(asyncio.Protocol):
 class _Stream(httpcore.AsyncNetworkStream):
     """One connection."""
 
-    def __init__(self, inbox: _Inbox) -> None:
+    def __init__(self, inbox: _Inbox, made: httpcore.AsyncNetworkStream) -> None:
         self._inbox = inbox
+        self._made = made
+        """What the library made; to close it may end what goes out on the socket (shutdown)."""
 
     async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:  # noqa: ASYNC109 (httpcore's)
         inbox = self._inbox
@@ -207,7 +209,8 @@ class _Stream(httpcore.AsyncNetworkStream):
     async def aclose(self) -> None:
         self._inbox.transport.abort()
         self._inbox.end(anyio.ClosedResourceError())
-        await anyio.lowlevel.cancel_shielded_checkpoint()
+        with anyio.CancelScope(shield=True):
+            await self._made.aclose()
 
     def get_extra_info(self, info: str) -> Any:
         match info:
